@@ -1,0 +1,50 @@
+# make demo, make test: the two commands. Both set up first; once set up, no network is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test test-full lint bench lock clean
+
+demo: $(READY)
+	$(BIN)/python examples/doctor_bandit.py
+
+test: lint
+	$(BIN)/python -m pytest -m "not full"
+
+# The same tests and the full counts of every fault and statistical test.
+test-full: lint
+	$(BIN)/python -m pytest --durations=10
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: $(READY)
+	$(BIN)/python benchmarks/live.py
+	$(BIN)/python benchmarks/simulation.py
+
+# Wheels only, each with its hash. virtualenv stands in where Python comes without ensurepip.
+$(READY): requirements/lock.txt pyproject.toml
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV) 2>/dev/null || { \
+	  rm -rf $(VENV) && \
+	  $(PYTHON) -m pip install --quiet --target $(VENV)-tool virtualenv && \
+	  PYTHONPATH=$(VENV)-tool $(PYTHON) -m virtualenv --quiet $(VENV) && rm -rf $(VENV)-tool; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r requirements/lock.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
+	touch $@
+
+# Writes the lock anew; pip-tools lives in an environment of its own.
+lock:
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/pip install --quiet pip-tools
+	$(VENV)-lock/bin/pip-compile --extra all --extra dev --generate-hashes --allow-unsafe --strip-extras \
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options --no-header --no-annotate \
+	  --upgrade --output-file requirements/lock.txt pyproject.toml
+	rm -rf $(VENV)-lock
+
+clean:
+	rm -rf $(VENV) $(VENV)-tool $(VENV)-lock demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis

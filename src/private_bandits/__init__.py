@@ -1,0 +1,39 @@
+"""Bandit learning from people's feedback that gives no one person's feedback away.
+
+>>> import private_bandits as pb
+>>> agent = pb.Agent(pb.AdaCUCB(n_arms=3, budget=pb.zCDP(0.1)), reward_range=(0, 1))
+>>> for patient in range(100):
+...     decision = agent.ask()
+...     agent.tell(decision, reward=1.0 if decision.action == 2 else 0.0)
+>>> agent.guarantee().promised
+0.1
+"""
+
+from private_bandits.agent import Agent, Decision
+from private_bandits.budget import ApproxDP, NoPrivacy, PureDP, RenyiDP, zCDP
+from private_bandits.environments import Bernoulli
+from private_bandits.guarantee import Guarantee
+from private_bandits.ledger import Ledger, Release
+from private_bandits.policies import AdaCUCB, AdaPUCB, Estimate
+from private_bandits.simulation import Simulation, simulate
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AdaCUCB",
+    "AdaPUCB",
+    "Agent",
+    "ApproxDP",
+    "Bernoulli",
+    "Decision",
+    "Estimate",
+    "Guarantee",
+    "Ledger",
+    "NoPrivacy",
+    "PureDP",
+    "Release",
+    "RenyiDP",
+    "Simulation",
+    "simulate",
+    "zCDP",
+]

@@ -1,0 +1,471 @@
+"""The agent: ask for decisions, tell their rewards.
+
+It wires the rest: the policy decides from what is public, episodes sum rewards in exact integers, the door
+releases finished sums with noise, the ledger keeps account, the store makes it lasting.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn, Self, overload
+
+from private_bandits.budget import Budget, check_probability
+from private_bandits.errors import (
+    AgentClosed,
+    ClosedDecision,
+    InvalidInput,
+    PrivateBanditsError,
+    UnknownDecision,
+)
+from private_bandits.guarantee import Guarantee, Unit, guarantee_for
+from private_bandits.ledger import Ledger
+from private_bandits.policies import Estimate, Policy
+from private_bandits.release import Door
+from private_bandits.rewards import RewardRange
+from private_bandits.store import (
+    MemoryStore,
+    OpenDecision,
+    PrivateState,
+    PublicState,
+    Settings,
+    SqliteStore,
+    Store,
+)
+
+
+class Decision(NamedTuple):
+    """What is recommended: an action by its index and its name. The id is what a reward is told to."""
+
+    id: str
+    action: int
+    arm: str
+
+
+class _Told(NamedTuple):
+    """A checked reward on its way into a sum."""
+
+    id: str
+    decision: OpenDecision
+    played: int
+    reward: int
+
+    def __repr__(self) -> str:
+        return f"_Told({self.id}, reward hidden)"
+
+
+class Agent:
+    """A bandit that learns from rewards and gives none of them away.
+
+    policy: what to recommend, and the budget to keep.
+    reward_range: (low, high), public and chosen before any reward is seen; rewards outside are clipped.
+    path: a file that holds the state; None keeps it in memory.
+    max_rewards_per_person: later rewards of a person count as given up; asks then name the person.
+    unit: what the budget is for, one "reward" or one "person"; the noise grows accordingly.
+    seed: foreseeable noise for tests and studies; such an agent promises nothing.
+    give_up_after: a decision is given up once this many later ones were made.
+
+    Guaranteed: everything that ask, estimates, guarantee and ledger show depends on rewards only through
+    `Door.release` (docs/guarantees.md). May be used from several threads.
+
+    >>> import private_bandits as pb
+    >>> agent = pb.Agent(pb.AdaCUCB(arms=["A", "B"], budget=pb.zCDP(0.1)))
+    >>> decision = agent.ask()
+    >>> decision.action, decision.arm
+    (0, 'A')
+    >>> agent.tell(decision, reward=1.0)
+    >>> len(agent.ledger), agent.ledger.total <= 0.1
+    (1, True)
+    """
+
+    def __init__(
+        self,
+        policy: Policy[Any],
+        reward_range: tuple[float, float] | RewardRange = (0.0, 1.0),
+        path: str | os.PathLike[str] | None = None,
+        max_rewards_per_person: int | None = None,
+        unit: Unit = "reward",
+        seed: int | None = None,
+        give_up_after: int | None = None,
+    ) -> None:
+        if not isinstance(policy, Policy):
+            raise InvalidInput(f"policy must be a policy such as AdaCUCB(...), got {type(policy).__name__}")
+        if unit not in ("reward", "person"):
+            raise InvalidInput(f"unit must be 'reward' or 'person', got {unit!r}")
+        if unit == "person" and max_rewards_per_person is None:
+            raise InvalidInput("unit='person' needs max_rewards_per_person: the promise depends on it")
+        settings = Settings(
+            policy=policy,
+            reward_range=RewardRange.of(reward_range),
+            max_rewards_per_person=_whole("max_rewards_per_person", max_rewards_per_person, 1),
+            unit=unit,
+            seed=_whole("seed", seed, 0),
+            give_up_after=_whole("give_up_after", give_up_after, 1),
+        )
+        door = _door(settings, Ledger())
+        bounds = settings.reward_range
+        public = PublicState(policy.start(bounds.low, bounds.high), [0] * len(policy.arm_names))
+        store: Store = MemoryStore()
+        if path is not None:
+            store = SqliteStore.create(Path(path), settings, public)
+        self._wire(settings, store, door, public, PrivateState())
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Agent:
+        """Resume the agent whose state is in the file; it goes on as it would have.
+
+        Refused while another agent has the file open.
+        """
+        store, settings = SqliteStore.open(Path(path))
+        door = _door(settings, Ledger(store.load_ledger()))
+        agent = cls.__new__(cls)
+        agent._wire(settings, store, door, *store.load(settings, door.grid))
+        return agent
+
+    def _wire(
+        self, settings: Settings, store: Store, door: Door, public: PublicState, private: PrivateState
+    ) -> None:
+        self._settings = settings
+        self._policy = settings.policy.with_budget(door.budget)
+        self._range = settings.reward_range
+        self._store = store
+        self._door = door
+        self._ledger = Ledger(door.ledger.rows)
+        self._public = public
+        self._private = private
+        self._names = settings.policy.arm_names
+        self._prefix = f"{settings.token}-{public.generation}-"
+        self._steps = door.grid.steps
+        # Decisions that may run out of time, oldest first; as many as give_up_after at most.
+        self._aging = deque(public.open) if settings.give_up_after else None
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._ended: str | None = None
+
+    # Asking.
+
+    @overload
+    def ask(self, n: None = None, *, person: str | None = None) -> Decision: ...
+    @overload
+    def ask(self, n: int, *, person: str | None = None) -> list[Decision]: ...
+
+    def ask(self, n: int | None = None, *, person: str | None = None) -> Decision | list[Decision]:
+        """The next decision, or a list of n.
+
+        Many may be open at once: they walk through the policy's plan (at first every arm once) and beyond it
+        get the current public choice.
+        """
+        with self._lock:
+            self._check_alive()
+            who = None
+            if self._settings.max_rewards_per_person is not None:
+                who = self._check_person(person)
+            if n is None:
+                decision = self._decide(who)
+                self._commit()
+                return decision
+            decisions = [self._decide(who) for _ in range(_count(n))]
+            self._commit()
+            return decisions
+
+    def _decide(self, person: str | None) -> Decision:
+        public = self._public
+        action = self._policy.recommend(public.policy, public.waiting)
+        public.asked = number = public.asked + 1
+        key = f"{self._prefix}{number}"
+        public.open[key] = opened = OpenDecision(number, action, person)
+        public.waiting[action] += 1
+        self._store.asked(opened)
+        if self._aging is not None:
+            self._give_up_old(key)
+        return Decision(key, action, self._names[action])
+
+    def _give_up_old(self, newest: str) -> None:
+        """Close what is older than give_up_after decisions."""
+        assert self._aging is not None and self._settings.give_up_after is not None
+        last = self._public.asked - self._settings.give_up_after
+        self._aging.append(newest)
+        while self._aging:
+            oldest = self._public.open.get(self._aging[0])
+            if oldest is not None and oldest.number > last:
+                break
+            key = self._aging.popleft()
+            if oldest is not None:
+                self._give_up(key, oldest)
+
+    # Telling.
+
+    def tell(self, decision: Decision | str, reward: float, *, played: int | str | None = None) -> None:
+        """The reward of a decision, once. `played`: the action really taken, where it was another.
+
+        A reward outside the range is clipped. A decision that is unknown, or closed, or a reward that is not
+        a finite number, is refused and nothing changes; no error tells anything about stored values.
+        """
+        with self._lock:
+            self._check_alive()
+            told = self._check_told(decision, reward, played)
+            try:
+                self._take(told)
+            except PrivateBanditsError:
+                raise  # nothing was changed
+            except BaseException:
+                self._interrupted()
+                raise
+            self._commit()
+
+    def tell_many(self, rewards: Iterable[tuple[Any, ...]]) -> None:
+        """Many (decision, reward) or (decision, reward, played) at once, checked before any is taken."""
+        with self._lock:
+            self._check_alive()
+            batch = [self._check_told(*_told_parts(item)) for item in rewards]
+            seen: set[str] = set()
+            for told in batch:
+                if told.id in seen:
+                    raise ClosedDecision(f"decision {told.id} is twice in the batch: nothing was changed")
+                seen.add(told.id)
+            for taken, told in enumerate(batch):
+                try:
+                    self._take(told)
+                except PrivateBanditsError as error:
+                    error.add_note(f"{taken} of {len(batch)} rewards were taken before; the others are still open")
+                    self._commit()
+                    raise
+                except BaseException:
+                    self._interrupted()
+                    raise
+            self._commit()
+
+    def give_up(self, decision: Decision | str) -> None:
+        """Close a decision whose reward will never come. Its play is recommended again where it was planned."""
+        with self._lock:
+            self._check_alive()
+            self._give_up(*self._find(decision))
+            self._commit()
+
+    def _take(self, told: _Told) -> None:
+        """Add a checked reward to its sum, and release the sum if that completes it.
+
+        The decision is closed before the sum changes: however this is interrupted, no reward counts twice.
+        """
+        state, policy, person = self._public.policy, self._policy, told.decision.person
+        self._remove(told.id, told.decision)
+        entry = policy.entry(state, told.played)
+        if entry is not None and self._within_limit(person):
+            try:
+                self._sum(*entry, told.reward)
+            except PrivateBanditsError:
+                self._public.open[told.id] = told.decision
+                self._public.waiting[told.decision.action] += 1
+                raise
+            if person is not None:
+                self._store.took_reward_of(person)
+        self._store.closed(told.decision)
+
+    def _sum(self, key: int, weight: Sequence[int], reward: int) -> None:
+        state, policy, episodes = self._public.policy, self._policy, self._private.episodes
+        episode = episodes.get(key)
+        if episode is None:
+            episode = episodes[key] = self._door.open_episode(key, 1, len(weight))
+        if not policy.due(state, key, episode.count + 1):
+            episode.add(weight, reward)
+            self._store.summed(episode)
+            return
+        full = episode.with_one_more(weight, reward)
+        # Taken out first: whatever happens, this episode does not go through the door twice.
+        episodes[key] = self._door.open_episode(key, episode.number + 1, len(weight))
+        try:
+            row = self._door.release(full)
+        except PrivateBanditsError:
+            episodes[key] = episode
+            raise
+        policy.learn(state, row, self._public.asked + 1)
+        self._store.released(row)
+        self._store.summed(episodes[key])
+
+    def _within_limit(self, person: str | None) -> bool:
+        limit = self._settings.max_rewards_per_person
+        return limit is None or person is None or self._store.rewards_of(person) < limit
+
+    def _give_up(self, key: str, opened: OpenDecision) -> None:
+        self._remove(key, opened)
+        self._store.closed(opened)
+
+    def _remove(self, key: str, opened: OpenDecision) -> None:
+        del self._public.open[key]
+        self._public.waiting[opened.action] -= 1
+
+    # What is public.
+
+    def estimates(self, delta: float = 0.05) -> list[Estimate]:
+        """Each arm's mean with an interval, from releases only.
+
+        With probability at least 1 - delta the intervals of all arms are right at all times together, if the
+        rewards of an arm share one mean whatever happened before.
+        """
+        check_probability("delta", delta)
+        with self._lock:
+            return self._policy.estimates(self._public.policy, delta)
+
+    def guarantee(self, delta: float = 1e-6) -> Guarantee:
+        """What is promised and spent, as rho, as (epsilon, delta) and in words."""
+        check_probability("delta", delta)
+        settings = self._settings
+        return guarantee_for(
+            settings.policy.promise,
+            settings.unit,
+            settings.max_rewards_per_person,
+            self.ledger.total,
+            delta,
+            private=self._door.secret,
+            seeded=settings.seed is not None,
+        )
+
+    @property
+    def ledger(self) -> Ledger:
+        """Every release so far and its cost, as it stands now."""
+        with self._lock:  # a release is seen by nobody before it is on disk
+            if len(self._ledger) != len(self._door.ledger):
+                self._ledger = Ledger(self._door.ledger.rows)
+            return self._ledger
+
+    @property
+    def policy(self) -> Policy[Any]:
+        """The policy with the budget that was asked for."""
+        return self._settings.policy
+
+    @property
+    def open_decisions(self) -> list[Decision]:
+        """Decisions that wait for a reward, oldest first."""
+        with self._lock:
+            return [Decision(key, o.action, self._names[o.action]) for key, o in self._public.open.items()]
+
+    def __repr__(self) -> str:
+        public = self._public
+        return f"Agent({self.policy}, {public.asked} asked, {len(public.open)} open, {len(self.ledger)} releases)"
+
+    # Its life.
+
+    def close(self) -> None:
+        """Let go of the file. An agent in memory is gone with this."""
+        with self._lock:
+            if self._ended is None:
+                self._end("was closed")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an agent cannot be copied or pickled: two copies of one state would spend the budget twice")
+
+    def _commit(self) -> None:
+        try:
+            self._store.commit(self._public)
+        except sqlite3.Error as error:
+            self._end(f"could not write its file ({error})")
+            raise AgentClosed(
+                f"the agent could not write its file ({error}) and has ended; the file holds everything up to "
+                "the call before: mend the cause, resume with Agent.open(path) and tell again"
+            ) from None
+        except BaseException:
+            self._interrupted()
+            raise
+
+    def _interrupted(self) -> None:
+        """After an interrupt in the middle of a change, a file is right and this agent may not be."""
+        if self._store.lasting:
+            self._end("was interrupted")
+
+    def _end(self, reason: str) -> None:
+        self._store.forget()
+        if self._ended is None and self._process == os.getpid():
+            self._store.close()
+        self._ended = reason
+
+    # Checks. None of them looks at a sum.
+
+    def _check_alive(self) -> None:
+        if self._ended is not None:
+            raise AgentClosed(f"the agent {self._ended}: resume it with Agent.open(path) if it has a file")
+        if self._process != os.getpid():
+            raise AgentClosed("the agent belongs to the process that this one was forked from: use it there")
+
+    def _check_told(self, decision: Decision | str, reward: Any, played: int | str | None) -> _Told:
+        key, opened = self._find(decision)
+        action = opened.action if played is None else self._check_action(played)
+        return _Told(key, opened, action, self._range.to_grid(reward, self._steps))
+
+    def _find(self, decision: Decision | str) -> tuple[str, OpenDecision]:
+        key = decision if isinstance(decision, str) else getattr(decision, "id", None)
+        opened = self._public.open.get(key) if isinstance(key, str) else None
+        if opened is not None:
+            return key, opened  # type: ignore[return-value]
+        if not isinstance(key, str):
+            raise UnknownDecision(f"expected a decision or its id, got a value of type {type(decision).__name__}")
+        if self._was_handed_out(key):
+            raise ClosedDecision(f"decision {key} is closed: its reward was told before, or it was given up")
+        raise UnknownDecision(f"decision {key!r} was not handed out by this agent")
+
+    def _was_handed_out(self, key: str) -> bool:
+        token, _, rest = key.partition("-")
+        generation, _, number = rest.partition("-")
+        return (
+            token == self._settings.token
+            and generation.isdecimal()
+            and number.isdecimal()
+            and 1 <= int(generation) <= self._public.generation
+            and 1 <= int(number) <= self._public.asked
+        )
+
+    def _check_action(self, played: int | str) -> int:
+        if isinstance(played, str):
+            if played not in self._names:
+                raise InvalidInput(f"played must be one of the arms {list(self._names)}, got {played!r}")
+            return self._names.index(played)
+        try:
+            action = -1 if isinstance(played, bool) else operator.index(played)
+        except TypeError:
+            action = -1
+        if not 0 <= action < len(self._names):
+            raise InvalidInput(f"played must be an arm from 0 to {len(self._names) - 1}, got {played!r}")
+        return action
+
+    def _check_person(self, person: str | None) -> str:
+        if not isinstance(person, str) or not person:
+            limit = self._settings.max_rewards_per_person
+            raise InvalidInput(f"max_rewards_per_person={limit} needs ask(person='...'), a text, got {person!r}")
+        return self._settings.hash_person(person)
+
+
+def _door(settings: Settings, ledger: Ledger) -> Door:
+    """The door for one reward's share of the budget."""
+    budget: Budget = settings.policy.promise
+    if settings.unit == "person" and settings.max_rewards_per_person is not None:
+        budget = budget.per_reward(settings.max_rewards_per_person)
+    return Door(budget, settings.reward_range, ledger, settings.seed)
+
+
+def _told_parts(item: Any) -> tuple[Any, Any, Any]:
+    parts = tuple(item) if isinstance(item, (tuple, list)) else ()
+    if len(parts) not in (2, 3) or isinstance(item, Decision):
+        raise InvalidInput("tell_many takes (decision, reward) or (decision, reward, played) for each reward")
+    return parts[0], parts[1], parts[2] if len(parts) == 3 else None
+
+
+def _whole(name: str, value: int | None, least: int) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+        raise InvalidInput(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return value
+
+
+def _count(n: int) -> int:
+    count = _whole("n", n, 1)
+    assert count is not None
+    return count

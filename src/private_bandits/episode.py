@@ -1,0 +1,138 @@
+"""The open episode: exact integer sums, and the sensitivity that follows from the weights in them.
+
+Private state. Nothing here is shown: a repr tells how many rewards are in, which is public, never the sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from private_bandits.errors import CapacityExceeded, InvalidInput
+
+INT64 = 2**63
+TAIL = 12  # standard deviations of noise kept free below 2^63; beyond them lies less than 1e-32
+
+GRID = 2**24
+_STORED = ("key", "number", "count", "max_squared", "max_l1", "weight_sums", "totals")
+LARGEST_EPISODE = 2**38  # rewards of weight one that fit into one episode on the full grid
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The steps that the reward range is cut into, and how large an exact sum may grow.
+
+    Both follow from public numbers alone: a sum that stays below `capacity` keeps `TAIL` standard deviations
+    of its noise away from 2^63.
+    """
+
+    steps: int
+    capacity: int
+
+    @classmethod
+    def for_noise(cls, noise_per_step: float) -> Grid:
+        """The finest grid (at most 2^24 steps) on which sum and noise fit into 64 bits.
+
+        noise_per_step: standard deviation of the noise in units of the reward range (sqrt(b) for weight one).
+        """
+        room = LARGEST_EPISODE + TAIL * noise_per_step
+        if not room < INT64:
+            raise InvalidInput(
+                f"the budget asks for noise of {noise_per_step:.3g} times the reward range, "
+                "which does not fit into 64 bits: choose a larger budget"
+            )
+        steps = min(GRID, 2 ** int(math.log2((INT64 - 1) / room)))
+        return cls(steps=steps, capacity=int(INT64 - 1 - math.ceil(TAIL * noise_per_step * steps)))
+
+
+class HiddenTotals(list[int]):
+    """Raw sums, which no repr shows: not in a log, not in what a crash reporter prints of local variables."""
+
+    def __repr__(self) -> str:
+        return "<hidden>"
+
+    __str__ = __repr__
+
+
+class Episode:
+    """The sum over an episode of weight times reward, in integers, and the weights' largest norms.
+
+    One reward is a whole number from 0 to grid.steps and a weight is a vector of whole numbers, so changing
+    one reward moves the sum by at most steps * max ||w||: the sensitivity, computed from what was summed.
+    """
+
+    __slots__ = ("count", "grid", "key", "max_l1", "max_squared", "number", "totals", "weight_sums")
+
+    def __init__(self, key: int, number: int, dimension: int, grid: Grid) -> None:
+        self.key = key
+        self.number = number
+        self.grid = grid
+        self.count = 0
+        self.max_squared = 0
+        self.max_l1 = 0
+        self.weight_sums = [0] * dimension
+        self.totals = HiddenTotals([0] * dimension)
+
+    def __repr__(self) -> str:
+        return f"Episode({self.label}, {self.count} rewards, sum hidden)"
+
+    @property
+    def label(self) -> str:
+        """A name that no other episode of the agent has."""
+        return f"{self.key}/{self.number}"
+
+    def add(self, weight: Sequence[int], reward: int) -> None:
+        """Add one reward on the grid. Refused, on public grounds alone, if the sum might outgrow 64 bits."""
+        size, squared = 0, 0
+        for part in weight:
+            size += abs(part)
+            squared += part * part
+        largest = max(self.max_l1, size)
+        if (self.count + 1) * self.grid.steps * largest > self.grid.capacity:
+            raise CapacityExceeded(
+                f"the episode {self.label} holds {self.count} rewards, as many as fit into 64 bits on a grid "
+                f"of {self.grid.steps} steps: start a new agent"
+            )
+        self.max_l1 = largest
+        self.max_squared = max(self.max_squared, squared)
+        self.count += 1
+        for i, part in enumerate(weight):
+            self.weight_sums[i] += part
+            self.totals[i] += part * reward
+
+    def with_one_more(self, weight: Sequence[int], reward: int) -> Episode:
+        """A copy that holds one reward more; this one stays as it is."""
+        other = Episode.load(self.dump(), self.grid)
+        other.weight_sums = list(self.weight_sums)
+        other.add(weight, reward)
+        return other
+
+    @property
+    def sensitivity_l2(self) -> int:
+        """The least whole number not below steps * max ||w||_2."""
+        squared = self.grid.steps**2 * self.max_squared
+        root = math.isqrt(squared)
+        return root if root * root == squared else root + 1
+
+    @property
+    def sensitivity_l1(self) -> int:
+        """steps * max ||w||_1."""
+        return self.grid.steps * self.max_l1
+
+    def dump(self) -> dict[str, Any]:
+        """Plain data for the store. Private: it holds the sum."""
+        return {name: getattr(self, name) for name in _STORED} | {"steps": self.grid.steps}
+
+    @classmethod
+    def load(cls, data: Mapping[str, Any], grid: Grid) -> Episode:
+        """What dump wrote."""
+        if data["steps"] != grid.steps:
+            raise InvalidInput(f"a sum on a grid of {data['steps']} steps cannot go on with {grid.steps} steps")
+        episode = cls.__new__(cls)
+        episode.grid = grid
+        for name in _STORED:
+            setattr(episode, name, data[name])
+        episode.totals = HiddenTotals(data["totals"])
+        return episode

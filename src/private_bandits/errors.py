@@ -1,0 +1,53 @@
+"""What can go wrong, in words that name the public value and the remedy.
+
+Each error is also the builtin that a caller would expect. No message holds a reward or a sum: a rejected
+reward is described by its kind only, because error texts end up in logs.
+"""
+
+
+class PrivateBanditsError(Exception):
+    """Everything this package raises on purpose."""
+
+
+class InvalidInput(PrivateBanditsError, ValueError):
+    """An argument that is not what it has to be. Nothing was changed."""
+
+
+class UnsupportedBudget(InvalidInput):
+    """A policy that cannot keep the promise asked of it."""
+
+
+class UnknownDecision(PrivateBanditsError, LookupError):
+    """A decision that this agent never handed out. Nothing was changed."""
+
+
+class ClosedDecision(InvalidInput):
+    """A decision that has its reward already, or was given up. Nothing was changed."""
+
+
+class CapacityExceeded(PrivateBanditsError, OverflowError):
+    """A sum that might no longer fit into 64 bits. Nothing was changed."""
+
+
+class NoiseFailed(PrivateBanditsError, RuntimeError):
+    """The noise could not be drawn, so nothing was released and nothing was changed."""
+
+
+class AgentClosed(PrivateBanditsError, RuntimeError):
+    """The agent was closed, belongs to another process, or stopped after its file could not be written."""
+
+
+class AgentBusy(PrivateBanditsError, BlockingIOError):
+    """The file is in use by another agent: two copies of one state would spend the budget twice."""
+
+
+class AgentFileExists(PrivateBanditsError, FileExistsError):
+    """A new agent was asked for where a file stands already."""
+
+
+class AgentFileMissing(PrivateBanditsError, FileNotFoundError):
+    """No agent's file stands at the path."""
+
+
+class AgentFileInvalid(PrivateBanditsError, ValueError):
+    """The file is not an agent's, or was written by a version that this one does not read."""

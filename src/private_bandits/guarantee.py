@@ -1,0 +1,76 @@
+"""What an agent promises and has spent, as numbers and in words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from private_bandits.budget import Budget, PureDP, epsilon_of
+
+Unit = Literal["reward", "person"]
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The promise about one unit: a reward, or everything that one person ever told.
+
+    promised, spent: rho of zCDP (epsilon itself for pure DP); spent never exceeds promised. Infinite where
+    nothing is promised: without privacy, or with a seed, which makes the noise foreseeable.
+    epsilon, delta: the promise as (epsilon, delta)-differential privacy (delta is 0 for pure DP).
+    per_person: rho (or epsilon) for all rewards of one person; None where no limit on them is kept.
+    """
+
+    unit: Unit
+    budget: Budget
+    private: bool
+    promised: float
+    spent: float
+    epsilon: float
+    delta: float
+    per_person: float | None
+    words: str
+
+    def __str__(self) -> str:
+        return self.words
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; infinity as the text "inf"."""
+        data = asdict(self) | {"budget": str(self.budget)}
+        return {k: "inf" if isinstance(v, float) and math.isinf(v) else v for k, v in data.items()}
+
+
+def guarantee_for(
+    budget: Budget, unit: Unit, limit: int | None, total: float, delta: float, private: bool, seeded: bool
+) -> Guarantee:
+    """What `budget` promises to one unit, when the ledger has spent `total` on the reward it cost most.
+
+    limit: the rewards that one person may tell. m rewards of one person cost rho m^2 (pure DP: m epsilon),
+    because they may all be in one episode.
+    """
+    if not private:
+        why = "the noise comes from a seed, and whoever knows the seed can take it away"
+        words = f"No privacy is promised: {why if seeded else 'this agent adds no noise'}."
+        per_person = None if limit is None else math.inf
+        return Guarantee(unit, budget, False, math.inf, math.inf, math.inf, delta, per_person, words)
+    pure = isinstance(budget, PureDP)
+    rewards = limit if unit == "person" and limit else 1
+    promised, spent = budget.level, budget.group_cost(total, rewards)
+    epsilon, delta = (promised, 0.0) if pure else (epsilon_of(promised, delta), delta)
+    per_person = None
+    if limit is not None:
+        per_person = promised if unit == "person" else budget.group_cost(promised, limit)
+    protected = "one reward" if unit == "reward" else f"all rewards of one person (at most {limit})"
+    words = (
+        f"{'epsilon-Interactive DP with epsilon' if pure else 'rho-Interactive zCDP with rho'} = {promised:.6g} "
+        f"for the value of {protected}; {spent:.6g} of it is spent. Whatever the value of {protected} was, the "
+        f"odds of anything published change by a factor of at most {_factor(epsilon)}"
+        + ("." if pure else f", but for a probability of {delta:g}.")
+    )
+    if limit is not None and unit == "reward":
+        words += f" For all rewards of one person (at most {limit}) it is {per_person:.6g}."
+    return Guarantee(unit, budget, True, promised, spent, epsilon, delta, per_person, words)
+
+
+def _factor(epsilon: float) -> str:
+    return f"exp({epsilon:.4g})" if epsilon > 20 else f"{math.exp(epsilon):.4g}"

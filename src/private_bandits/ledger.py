@@ -1,0 +1,110 @@
+"""The ledger: an append-only record of releases, and the total that follows from it.
+
+A release and its row are one object, so there are as many rows as releases. Everything in a row is public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from private_bandits.budget import NoiseKind
+from private_bandits.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Release:
+    """One noisy sum that left through the door, and what it cost.
+
+    number: 1, 2, 3, ... in the order of release.
+    key: which of the policy's sums it is (for finite arms: the arm).
+    episodes: every episode whose rewards are in it, with the multiplier they enter with.
+    count: how many rewards are in it.
+    values: sum of weight * reward, with the noise, in the units of the rewards.
+    noise_sd: standard deviation of that noise, in the same units (0 without noise).
+    rounding: by how much putting rewards on the grid may have moved the values, at most.
+    noise, scale, sensitivity, steps: the mechanism, in integer units of the grid, to recompute the cost from.
+    calibrated: its cost by the map of the mechanism, were the noise unforeseeable (rho, or epsilon of Laplace).
+    private: False where there is no noise, or a seed that makes it foreseeable.
+    """
+
+    number: int
+    key: int
+    episodes: Mapping[str, float]
+    count: int
+    values: tuple[float, ...]
+    noise_sd: float
+    rounding: float
+    noise: NoiseKind
+    scale: float
+    sensitivity: int
+    steps: int
+    calibrated: float
+    private: bool
+
+    @property
+    def cost(self) -> float:
+        """What it costs a reward of multiplier one: infinite unless the noise is unforeseeable."""
+        return self.calibrated if self.private else math.inf
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Release:
+        """What to_dict wrote."""
+        return cls(**{**data, "values": tuple(data["values"])})
+
+
+class Ledger:
+    """What was released so far, and what it cost the reward that it cost most."""
+
+    def __init__(self, rows: Iterable[Release] = ()) -> None:
+        self._rows: list[Release] = []
+        self._per_episode: defaultdict[str, float] = defaultdict(float)
+        for row in rows:
+            self.append(row)
+
+    def append(self, row: Release) -> None:
+        """Write a row. Rows are numbered without a gap and never change."""
+        if row.number != len(self._rows) + 1:
+            raise InvalidInput(f"row {len(self._rows) + 1} comes next in the ledger, got row {row.number}")
+        self._rows.append(row)
+        for episode, multiplier in row.episodes.items():
+            # Gaussian costs grow with the square of the multiplier, Laplace costs with its size.
+            power = 2 if row.noise == "gaussian" else 1
+            added = self._per_episode[episode] + row.cost * abs(multiplier) ** power
+            self._per_episode[episode] = math.nextafter(added, math.inf) if added != row.cost else added
+
+    @property
+    def total(self) -> float:
+        """The largest, over rewards, of the summed cost of the releases that contain it.
+
+        A reward is in one episode, so this is the largest sum over the rows that cover one episode.
+        """
+        return max(self._per_episode.values(), default=0.0)
+
+    def covers(self, episode: str) -> bool:
+        """Whether a release holds rewards of this episode."""
+        return episode in self._per_episode
+
+    @property
+    def rows(self) -> tuple[Release, ...]:
+        """All rows, oldest first."""
+        return tuple(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Release]:
+        return iter(self._rows)
+
+    def __getitem__(self, index: int) -> Release:
+        return self._rows[index]
+
+    def __repr__(self) -> str:
+        return f"Ledger({len(self)} releases, total {self.total:.6g})"

@@ -1,0 +1,58 @@
+"""AdaC-UCB: upper confidence bounds under Gaussian noise, for finitely many arms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from private_bandits.budget import check_positive
+from private_bandits.policies.base import check_variant
+from private_bandits.policies.doubling import Array, DoublingPolicy
+
+
+@dataclass(frozen=True)
+class AdaCUCB(DoublingPolicy):
+    """AdaC-UCB ("Concentrated Differential Privacy for Bandits", Appendix C, Algorithm 4).
+
+    Index of an arm at step t, for rewards in [0, 1]:
+
+        m + sqrt((1/(2n) + 2b/n^2) beta log t)
+
+    n: rewards in the arm's last release, m: their noisy mean, b: variance factor of the budget (1/(2 rho) for
+    zCDP, 0 without privacy). The noise of m was drawn once, at the release.
+
+    Guaranteed: rho-Interactive zCDP (Theorem "Privacy of AdaC-UCB"), for every beta. The regret bound of
+    Appendix C needs beta > 3 and rewards in [0, 1]; the paper's experiment uses beta = 1.
+
+    >>> from private_bandits import zCDP
+    >>> AdaCUCB(n_arms=5, budget=zCDP(0.1)).beta
+    3.1
+    >>> AdaCUCB(arms=["aspirin", "placebo"], budget=zCDP(1)).arm_names
+    ('aspirin', 'placebo')
+    """
+
+    name: ClassVar[str] = "adac-ucb"
+    notions: ClassVar[tuple[str, ...]] = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")
+    source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, Appendix C"
+    serves_instead: ClassVar[str] = "For PureDP use AdaPUCB, whose Laplace noise keeps it."
+
+    beta: float = 3.1
+    variant: str = "paper"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive("beta", self.beta)
+        check_variant(self.variant)
+
+    def index(self, means: Array, counts: Array, step: Any, width: float) -> Array:
+        """The paper's Eq. for the private index, scaled to rewards of any width."""
+        b = self.promise.variance_factor
+        spread = (0.5 / counts + 2.0 * b / counts**2) * (self.beta * np.log(step))
+        return means + width * np.sqrt(spread)
+
+    def deviation(self, count: int, noise_sd: float, log_odds: float, width: float) -> float:
+        """The mean is subgaussian with variance width^2/(4n) + noise variance (Lemma of Appendix C)."""
+        return math.sqrt(2.0 * (width**2 / (4.0 * count) + noise_sd**2) * log_odds)

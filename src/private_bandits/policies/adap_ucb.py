@@ -1,0 +1,55 @@
+"""AdaP-UCB: upper confidence bounds under Laplace noise, for pure differential privacy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from private_bandits.budget import check_positive
+from private_bandits.policies.base import check_variant
+from private_bandits.policies.doubling import Array, DoublingPolicy
+
+
+@dataclass(frozen=True)
+class AdaPUCB(DoublingPolicy):
+    """AdaP-UCB (Azize and Basu 2022, "When Privacy Meets Partial Information").
+
+    Index of an arm at step t, for rewards in [0, 1]:
+
+        m + sqrt(beta log t / (2n)) + beta log t / (epsilon n)
+
+    n: rewards in the arm's last release, m: their mean with Laplace noise of scale 1/(epsilon n), drawn once.
+    Laplace noise is not subgaussian, hence the second term.
+
+    Guaranteed: epsilon-pure DP of the published actions, in the interactive model, for every beta.
+
+    >>> from private_bandits import PureDP
+    >>> AdaPUCB(n_arms=2, budget=PureDP(1)).promise
+    PureDP(epsilon=1.0)
+    """
+
+    name: ClassVar[str] = "adap-ucb"
+    notions: ClassVar[tuple[str, ...]] = ("PureDP", "NoPrivacy")
+    source: ClassVar[str] = "Azize and Basu 2022, When Privacy Meets Partial Information"
+    serves_instead: ClassVar[str] = "For zCDP, ApproxDP and RenyiDP use AdaCUCB, whose Gaussian noise is smaller."
+
+    beta: float = 3.1
+    variant: str = "paper"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive("beta", self.beta)
+        check_variant(self.variant)
+
+    def index(self, means: Array, counts: Array, step: Any, width: float) -> Array:
+        """The index above, scaled to rewards of any width."""
+        log_step = self.beta * np.log(step)
+        return means + width * (np.sqrt(0.5 / counts * log_step) + log_step / (self.promise.level * counts))
+
+    def deviation(self, count: int, noise_sd: float, log_odds: float, width: float) -> float:
+        """Hoeffding for the rewards and the Laplace tail for the noise, half of the probability each."""
+        log_each = log_odds + math.log(2)
+        return width * math.sqrt(log_each / (2.0 * count)) + noise_sd / math.sqrt(2) * log_each

@@ -1,0 +1,182 @@
+"""What a policy is: it sees actions and releases, never a reward.
+
+A policy is a frozen set of parameters. Its state is a plain object of its own that only `learn` changes, so
+between two releases nothing that it says can depend on a reward that has not been released.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+
+from private_bandits.budget import BUDGETS, Budget
+from private_bandits.errors import InvalidInput, UnsupportedBudget
+from private_bandits.ledger import Release
+
+State = TypeVar("State")
+
+POLICIES: dict[str, type[Policy[Any]]] = {}
+"""Every policy by the name that the command line and stored files use; filled as classes are defined."""
+
+VARIANTS = ("paper",)
+
+
+class Estimate(NamedTuple):
+    """What the releases say of one arm: its mean, and an interval that holds it.
+
+    The intervals of all arms, at all times, hold together with probability at least 1 - delta, if the rewards
+    of an arm share one mean whatever happened before.
+    """
+
+    action: int
+    arm: str
+    mean: float | None
+    low: float
+    high: float
+    rewards: int
+
+
+class Policy(ABC, Generic[State]):
+    """A rule that recommends actions and says which sums of rewards it wants released.
+
+    A reward for `action` enters the sum that `entry` names, with a public weight. As soon as `due` says so the
+    sum goes through the door, and `learn` is told the release. No method is ever given a reward.
+
+    Subclasses are frozen dataclasses that call `check_budget` when they are made.
+    """
+
+    name: ClassVar[str] = ""
+    setting: ClassVar[str]
+    notions: ClassVar[tuple[str, ...]]
+    """The budgets it can keep, by name."""
+    source: ClassVar[str]
+    """Where it was published."""
+    serves_instead: ClassVar[str] = ""
+    """What to use for the other budgets."""
+
+    budget: Budget | None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__dict__.get("name"):
+            POLICIES[cls.name] = cls
+
+    def check_budget(self) -> None:
+        """Refuse a promise that this policy cannot keep."""
+        if not isinstance(self.budget, Budget):
+            raise InvalidInput(f"{type(self).__name__} needs a budget such as zCDP(0.1), got {self.budget!r}")
+        if type(self.budget).__name__ not in self.notions:
+            raise UnsupportedBudget(
+                f"{type(self).__name__} cannot keep {self.budget}: it serves {', '.join(self.notions)}. "
+                + self.serves_instead
+            )
+
+    @property
+    def promise(self) -> Budget:
+        """The budget, which is always there once the policy is made."""
+        assert self.budget is not None
+        return self.budget
+
+    @property
+    @abstractmethod
+    def arm_names(self) -> tuple[str, ...]:
+        """The actions by name, in the order of their indices."""
+
+    def with_budget(self, budget: Budget) -> Self:
+        """The same policy under another budget."""
+        return replace(self, budget=budget)  # type: ignore[type-var]
+
+    @abstractmethod
+    def start(self, low: float, high: float) -> State:
+        """The state before the first decision, for rewards in [low, high]."""
+
+    @abstractmethod
+    def recommend(self, state: State, waiting: Sequence[int]) -> int:
+        """The next action; waiting[a] decisions for action a are open. Changes nothing."""
+
+    @abstractmethod
+    def entry(self, state: State, action: int) -> tuple[int, Sequence[int]] | None:
+        """The sum that a reward for `action` enters and its integer weight there; None drops the reward."""
+
+    @abstractmethod
+    def due(self, state: State, key: int, count: int) -> bool:
+        """Whether the sum `key` is to be released once it holds `count` rewards."""
+
+    @abstractmethod
+    def learn(self, state: State, release: Release, step: int) -> None:
+        """Take in a release; `step` is the number of the next decision. The only method that changes state."""
+
+    @abstractmethod
+    def estimates(self, state: State, delta: float) -> list[Estimate]:
+        """What the releases say of each arm, right for all arms and times with probability 1 - delta."""
+
+    @abstractmethod
+    def load_state(self, data: Mapping[str, Any]) -> State:
+        """The state that `dump_state` wrote."""
+
+    def dump_state(self, state: State) -> dict[str, Any]:
+        """The state as plain data. Public: nothing in it depends on an unreleased reward."""
+        return asdict(state)  # type: ignore[call-overload,no-any-return]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parameters as plain data."""
+        data: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        data["budget"] = {"kind": type(self.budget).__name__, **asdict(self.promise)}
+        return {"policy": self.name, **data}
+
+
+@dataclass(frozen=True)
+class FiniteArmsPolicy(Policy[State]):
+    """A policy over K arms that are counted, or named."""
+
+    setting: ClassVar[str] = "finite"
+
+    n_arms: int | None = None
+    budget: Budget | None = None
+    arms: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        names = _arm_names(self.n_arms, self.arms)
+        object.__setattr__(self, "arms", names)
+        object.__setattr__(self, "n_arms", len(names))
+        self.check_budget()
+
+    @property
+    def arm_names(self) -> tuple[str, ...]:
+        """The arms by name."""
+        assert self.arms is not None
+        return tuple(self.arms)
+
+
+def policy_from_dict(data: Mapping[str, Any]) -> Policy[Any]:
+    """The policy that to_dict wrote."""
+    parameters = dict(data)
+    name = parameters.pop("policy")
+    if name not in POLICIES:
+        raise InvalidInput(f"policy {name!r} is not known: import the module that defines it first")
+    budget = dict(parameters.pop("budget"))
+    kind = budget.pop("kind")
+    return POLICIES[name](**parameters, budget=BUDGETS[kind](**budget))
+
+
+def check_variant(variant: str) -> None:
+    """Only what exists can be asked for."""
+    if variant not in VARIANTS:
+        raise InvalidInput(f"variant must be one of {', '.join(map(repr, VARIANTS))}, got {variant!r}")
+
+
+def _arm_names(n_arms: int | None, arms: Sequence[str] | None) -> tuple[str, ...]:
+    if arms is None:
+        if isinstance(n_arms, bool) or not isinstance(n_arms, int) or n_arms < 1:
+            raise InvalidInput(f"n_arms must be a whole number of at least 1, got {n_arms!r}")
+        return tuple(f"arm {i}" for i in range(n_arms))
+    names = tuple(arms)
+    if isinstance(arms, str) or not names or not all(isinstance(n, str) and n for n in names):
+        raise InvalidInput(f"arms must be a list of names, got {arms!r}")
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"arms must have different names, got {list(names)}")
+    if n_arms is not None and n_arms != len(names):
+        raise InvalidInput(f"n_arms is {n_arms} but {len(names)} arms are named")
+    return names

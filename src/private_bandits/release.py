@@ -1,0 +1,83 @@
+"""THE DOOR: the only code that sees both a raw sum and noise.
+
+`Door.release` is the function that the proofs in docs/guarantees.md are about. Everything that an agent
+publishes depends on rewards only through its return values.
+"""
+
+from __future__ import annotations
+
+import math
+
+from private_bandits.budget import Budget
+from private_bandits.episode import TAIL, Episode, Grid
+from private_bandits.ledger import Ledger, Release
+from private_bandits.noise import ExactNoise, NoiseSource, SeededNoise
+from private_bandits.rewards import RewardRange
+
+
+class Door:
+    """Releases finished episodes, each once, with noise calibrated to the weights that were summed."""
+
+    def __init__(self, budget: Budget, reward_range: RewardRange, ledger: Ledger, seed: int | None) -> None:
+        self.budget = budget
+        self.reward_range = reward_range
+        self.ledger = ledger
+        self.grid = Grid.for_noise(_noise_per_step(budget))
+        self._noise: NoiseSource = ExactNoise() if seed is None else SeededNoise(seed)
+
+    @property
+    def secret(self) -> bool:
+        """Whether the noise protects: not where a seed makes it foreseeable, or where there is none."""
+        return self._noise.secret and self.budget.noise != "none"
+
+    def open_episode(self, key: int, number: int, dimension: int) -> Episode:
+        """An empty episode on this door's grid."""
+        return Episode(key, number, dimension, self.grid)
+
+    def release(self, episode: Episode) -> Release:
+        """y = sum of weight * reward + noise: check, draw once, write the ledger, hand out.
+
+        Each episode goes through once. The sensitivity is the episode's own, in integers, and the cost is what the mechanism's map makes of
+        it. If the noise cannot be drawn nothing is written and nothing comes out.
+        """
+        if self.ledger.covers(episode.label):
+            raise AssertionError(f"episode {episode.label} was released before")
+        laplace = self.budget.noise == "laplace"
+        mechanism = self._noise.calibrate(
+            self.budget.noise,
+            self.budget.level,
+            episode.sensitivity_l1 if laplace else episode.sensitivity_l2,
+            len(episode.weight_sums),
+            len(self.ledger) + 1,
+        )
+        noisy = mechanism(episode.totals)
+        # Floating point starts here, after the noise.
+        step = self.reward_range.width / episode.grid.steps
+        low = self.reward_range.low
+        row = Release(
+            number=len(self.ledger) + 1,
+            key=episode.key,
+            episodes={episode.label: 1.0},
+            count=episode.count,
+            values=tuple(step * y + low * w for y, w in zip(noisy, episode.weight_sums, strict=True)),
+            noise_sd=step * mechanism.scale * (math.sqrt(2) if laplace else 1.0),
+            rounding=step / 2 * episode.count * episode.max_l1,
+            noise=self.budget.noise,
+            scale=mechanism.scale,
+            sensitivity=mechanism.sensitivity,
+            steps=episode.grid.steps,
+            calibrated=mechanism.cost,
+            private=self.secret,
+        )
+        self.ledger.append(row)
+        return row
+
+
+def _noise_per_step(budget: Budget) -> float:
+    """Standard deviation of the noise for weight one, in units of the reward range."""
+    if budget.noise == "none":
+        return 0.0
+    if budget.noise == "laplace":
+        # Laplace tails fall more slowly: 75 scales hold what 12 standard deviations of a Gaussian hold.
+        return 75 / TAIL / budget.level
+    return math.sqrt(budget.variance_factor)

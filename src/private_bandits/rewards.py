@@ -1,0 +1,93 @@
+"""RewardRange: clip a reward and put it on an integer grid.
+
+Everything between a person's reward and the noise is integers, so that no rounding of floating point can
+tell one reward from another after the noise (Mironov 2012).
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+from private_bandits.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class RewardRange:
+    """The public interval that rewards are clipped to, chosen before any reward is seen.
+
+    >>> RewardRange(0, 1).to_grid(0.25, grid=8)
+    2
+    >>> RewardRange(-1, 1).to_grid(7.0, grid=8)      # clipped
+    8
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        for name, bound in (("low", self.low), ("high", self.high)):
+            if isinstance(bound, bool) or not isinstance(bound, numbers.Real) or not _is_finite(bound):
+                raise InvalidInput(f"reward_range needs two finite numbers, got {name} = {bound!r}")
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
+        if not self.low < self.high:
+            raise InvalidInput(f"reward_range must be low < high, got ({self.low}, {self.high})")
+        if not math.isfinite(self.width) or self.width < 1e-300:
+            raise InvalidInput(
+                f"reward_range ({self.low}, {self.high}) is too wide or too narrow for 64-bit numbers: "
+                "express rewards in another unit"
+            )
+
+    @classmethod
+    def of(cls, bounds: object) -> RewardRange:
+        """From a pair (low, high)."""
+        if isinstance(bounds, cls):
+            return bounds
+        try:
+            low, high = bounds  # type: ignore[misc]
+        except (TypeError, ValueError):
+            raise InvalidInput(f"reward_range must be a pair (low, high), got {bounds!r}") from None
+        return cls(low, high)
+
+    @property
+    def width(self) -> float:
+        """high - low: by how much one reward can change."""
+        return self.high - self.low
+
+    def to_grid(self, reward: Any, grid: int) -> int:
+        """round(grid (clip(reward) - low)/(high - low)), a whole number from 0 to grid.
+
+        Whatever is not a finite number is refused, by its kind and without its value.
+        """
+        if type(reward) is not float:
+            reward = self._as_float(reward)
+        if reward >= self.high:
+            if reward == math.inf:
+                raise InvalidInput("reward must be a finite number, got one that is infinite")
+            return grid
+        if reward <= self.low:
+            if reward == -math.inf:
+                raise InvalidInput("reward must be a finite number, got one that is infinite")
+            return 0
+        if reward != reward:
+            raise InvalidInput("reward must be a finite number, got one that is NaN")
+        return round(grid * ((reward - self.low) / self.width))
+
+    def _as_float(self, reward: Any) -> float:
+        """A real number of another type (int, bool, numpy's, Fraction) as a float, clipped if it is huge."""
+        if not isinstance(reward, numbers.Real) and type(reward).__name__ not in ("bool", "bool_"):
+            raise InvalidInput(f"reward must be a finite number, got a value of type {type(reward).__name__}")
+        try:
+            return float(reward)
+        except OverflowError:  # finite, and far outside any range
+            return self.high if reward > 0 else self.low
+
+
+def _is_finite(number: Any) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False

@@ -1,0 +1,394 @@
+"""Where an agent's state lives: in memory, or in a SQLite file that it owns.
+
+Public state and private state are two types. A store is told what changed (`asked`, `closed`, ...) and makes
+it lasting in `commit`, all of it or nothing.
+
+Two copies of one state, each released with its own noise, would cost twice. So a file has one owner: SQLite's
+exclusive lock refuses a second opener and falls with the process, and every write checks the generation that
+the owner wrote when it opened the file. A copied file cannot be detected.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from private_bandits.episode import Episode, Grid
+from private_bandits.errors import (
+    AgentBusy,
+    AgentClosed,
+    AgentFileExists,
+    AgentFileInvalid,
+    AgentFileMissing,
+    InvalidInput,
+)
+from private_bandits.guarantee import Unit
+from private_bandits.ledger import Release
+from private_bandits.policies import Policy, policy_from_dict
+from private_bandits.rewards import RewardRange
+
+FORMAT = 1
+APPLICATION_ID = 0x50424E44  # "PBND" in the file's header
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an agent was made with. Public, and fixed for its life."""
+
+    policy: Policy[Any]
+    reward_range: RewardRange
+    max_rewards_per_person: int | None
+    unit: Unit
+    seed: int | None
+    give_up_after: int | None
+    token: str = field(default_factory=lambda: secrets.token_hex(4))
+    """Marks this agent's decisions, so that another agent's are not taken for them."""
+    salt: str = field(default_factory=lambda: secrets.token_hex(16))
+    """Keeps people's names out of memory and file: only keyed hashes are stored."""
+
+    def hash_person(self, person: str) -> str:
+        """What is kept of a name."""
+        return hashlib.blake2b(person.encode(), key=bytes.fromhex(self.salt), digest_size=16).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        plain = {k: getattr(self, k) for k in _PLAIN_SETTINGS}
+        bounds = [self.reward_range.low, self.reward_range.high]
+        return plain | {"policy": self.policy.to_dict(), "reward_range": bounds}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Settings:
+        """What to_dict wrote."""
+        policy = policy_from_dict(data.pop("policy"))
+        return cls(policy=policy, reward_range=RewardRange.of(data.pop("reward_range")), **data)
+
+
+_PLAIN_SETTINGS = ("max_rewards_per_person", "unit", "seed", "give_up_after", "token", "salt")
+
+
+class OpenDecision(NamedTuple):
+    """A decision that waits for its reward. Public."""
+
+    number: int
+    action: int
+    person: str | None
+
+
+@dataclass
+class PublicState:
+    """What everyone may know: decisions made and open, releases, the policy's state."""
+
+    policy: Any
+    waiting: list[int]
+    asked: int = 0
+    generation: int = 1
+    open: dict[str, OpenDecision] = field(default_factory=dict)
+
+
+@dataclass
+class PrivateState:
+    """What nobody may see: the open sums. Its repr says how many there are."""
+
+    episodes: dict[int, Episode] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        return f"PrivateState({len(self.episodes)} open episodes, sums hidden)"
+
+
+class Store(Protocol):
+    """Told what changes, and makes it lasting at `commit`."""
+
+    lasting: bool
+    """Whether the state outlives the process."""
+
+    def asked(self, decision: OpenDecision) -> None:
+        """A decision was handed out."""
+
+    def closed(self, decision: OpenDecision) -> None:
+        """A decision has its reward, or was given up."""
+
+    def summed(self, episode: Episode) -> None:
+        """A reward entered this episode, or it was opened."""
+
+    def released(self, row: Release) -> None:
+        """A sum went through the door."""
+
+    def rewards_of(self, person: str) -> int:
+        """How many rewards of this person were taken."""
+
+    def took_reward_of(self, person: str) -> None:
+        """One more of this person's rewards was taken."""
+
+    def commit(self, public: PublicState) -> None:
+        """Make everything since the last commit lasting, all of it or nothing."""
+
+    def forget(self) -> None:
+        """Drop everything since the last commit."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+class MemoryStore:
+    """State that ends with the process. Only the counts of people's rewards are kept here."""
+
+    lasting = False
+
+    def __init__(self) -> None:
+        self._rewards_of: dict[str, int] = {}
+
+    def asked(self, decision: OpenDecision) -> None:
+        """Kept by the agent."""
+
+    def closed(self, decision: OpenDecision) -> None:
+        """Kept by the agent."""
+
+    def summed(self, episode: Episode) -> None:
+        """Kept by the agent."""
+
+    def released(self, row: Release) -> None:
+        """Kept by the agent."""
+
+    def rewards_of(self, person: str) -> int:
+        """From the counts."""
+        return self._rewards_of.get(person, 0)
+
+    def took_reward_of(self, person: str) -> None:
+        """Into the counts."""
+        self._rewards_of[person] = self.rewards_of(person) + 1
+
+    def commit(self, public: PublicState) -> None:
+        """Nothing outlives the process."""
+
+    def forget(self) -> None:
+        """Nothing is pending."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+_SCHEMA = (
+    "CREATE TABLE agent (settings TEXT NOT NULL, policy TEXT NOT NULL, asked INTEGER NOT NULL,"
+    " generation INTEGER NOT NULL)",
+    "CREATE TABLE decisions (number INTEGER PRIMARY KEY, generation INTEGER NOT NULL, action INTEGER NOT NULL,"
+    " person TEXT)",
+    "CREATE TABLE episodes (key INTEGER PRIMARY KEY, private TEXT NOT NULL)",
+    "CREATE TABLE ledger (number INTEGER PRIMARY KEY, release TEXT NOT NULL)",
+    "CREATE TABLE people (person TEXT PRIMARY KEY, rewards INTEGER NOT NULL) WITHOUT ROWID",
+)
+
+
+class SqliteStore:
+    """State in one file. A tell is on disk when commit returns; a lone ask is with the system by then.
+
+    An ask reaches the disk itself with the next tell at the latest: a killed process loses nothing, a power
+    cut may lose decisions that were asked after the last tell, and a reward told to one of those is refused.
+    """
+
+    lasting = True
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path = path
+        self._connection = connection
+        self._synchronous = ""
+        self._generation = 0
+        self.forget()
+
+    @classmethod
+    def create(cls, path: Path, settings: Settings, public: PublicState) -> SqliteStore:
+        """A new file, readable by its owner alone. Refused where an agent's file stands already."""
+        store = cls(path, _connect(path, create=True))
+        try:
+            store._initialise(settings, public)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @classmethod
+    def open(cls, path: Path) -> tuple[SqliteStore, Settings]:
+        """Take over an agent's file. Refused while another agent has it."""
+        if not path.exists():
+            raise AgentFileMissing(f"no agent's file at {path}: make one with Agent(policy, path=...)")
+        store = cls(path, _connect(path, create=False))
+        try:
+            return store, store._take_over()
+        except BaseException:
+            store.close()
+            raise
+
+    def _initialise(self, settings: Settings, public: PublicState) -> None:
+        if self._one("SELECT count(*) FROM sqlite_master")[0]:
+            raise AgentFileExists(f"{self._path} exists: resume it with Agent.open({str(self._path)!r})")
+        policy = settings.policy.dump_state(public.policy)
+        self._run(
+            [
+                *((statement, ()) for statement in _SCHEMA),
+                (f"PRAGMA application_id = {APPLICATION_ID}", ()),
+                (f"PRAGMA user_version = {FORMAT}", ()),
+                ("INSERT INTO agent VALUES (?, ?, 0, 1)", (json.dumps(settings.to_dict()), json.dumps(policy))),
+            ],
+            synchronous="FULL",
+        )
+        self._generation = 1
+        self._dump_policy = settings.policy.dump_state
+
+    def _take_over(self) -> Settings:
+        if self._one("PRAGMA application_id")[0] != APPLICATION_ID:
+            raise AgentFileInvalid(f"{self._path} is not an agent's file")
+        version = self._one("PRAGMA user_version")[0]
+        if version != FORMAT:
+            raise AgentFileInvalid(f"{self._path} has format {version}, this version reads format {FORMAT}")
+        text, generation = self._one("SELECT settings, generation FROM agent")
+        self._generation = generation + 1
+        self._run([("UPDATE agent SET generation = ?", (self._generation,))], synchronous="FULL")
+        settings = Settings.from_dict(json.loads(text))
+        self._dump_policy = settings.policy.dump_state
+        return settings
+
+    def load(self, settings: Settings, grid: Grid) -> tuple[PublicState, PrivateState]:
+        """The state as it was committed last."""
+        policy, asked = self._one("SELECT policy, asked FROM agent")
+        public = PublicState(
+            policy=settings.policy.load_state(json.loads(policy)),
+            waiting=[0] * len(settings.policy.arm_names),
+            asked=asked,
+            generation=self._generation,
+        )
+        rows = self._all("SELECT number, generation, action, person FROM decisions ORDER BY number")
+        for number, generation, action, person in rows:
+            public.open[f"{settings.token}-{generation}-{number}"] = OpenDecision(number, action, person)
+            public.waiting[action] += 1
+        private = PrivateState()
+        for (text,) in self._all("SELECT private FROM episodes"):
+            episode = Episode.load(json.loads(text), grid)
+            private.episodes[episode.key] = episode
+        return public, private
+
+    def load_ledger(self) -> list[Release]:
+        """All rows, oldest first."""
+        rows = self._all("SELECT release FROM ledger ORDER BY number")
+        return [Release.from_dict(json.loads(text)) for (text,) in rows]
+
+    def asked(self, decision: OpenDecision) -> None:
+        """Pending until commit."""
+        self._asked[decision.number] = decision
+
+    def closed(self, decision: OpenDecision) -> None:
+        """Pending until commit."""
+        if self._asked.pop(decision.number, None) is None:
+            self._closed.append((decision.number,))
+
+    def summed(self, episode: Episode) -> None:
+        """Pending until commit."""
+        self._summed[episode.key] = episode
+
+    def released(self, row: Release) -> None:
+        """Pending until commit."""
+        self._released.append(row)
+
+    def rewards_of(self, person: str) -> int:
+        """From the file and what is pending."""
+        if person not in self._people:
+            found = self._all("SELECT rewards FROM people WHERE person = ?", (person,))
+            return int(found[0][0]) if found else 0
+        return self._people[person]
+
+    def took_reward_of(self, person: str) -> None:
+        """Pending until commit."""
+        self._people[person] = self.rewards_of(person) + 1
+
+    def commit(self, public: PublicState) -> None:
+        """One transaction. A tell or a release is on disk before it returns."""
+        generation = self._generation
+        statements: list[tuple[str, tuple[Any, ...]]] = [
+            # The row is found only by the agent that opened the file last.
+            ("UPDATE agent SET asked = ? WHERE generation = ?", (public.asked, generation))
+        ]
+        for d in self._asked.values():
+            statements.append(
+                ("INSERT INTO decisions VALUES (?, ?, ?, ?)", (d.number, generation, d.action, d.person))
+            )
+        statements += [("DELETE FROM decisions WHERE number = ?", number) for number in self._closed]
+        for key, episode in self._summed.items():
+            text = json.dumps(episode.dump())
+            statements.append(("INSERT OR REPLACE INTO episodes VALUES (?, ?)", (key, text)))
+        for row in self._released:
+            statements.append(("INSERT INTO ledger VALUES (?, ?)", (row.number, json.dumps(row.to_dict()))))
+        statements += [("INSERT OR REPLACE INTO people VALUES (?, ?)", item) for item in self._people.items()]
+        if self._released:  # the policy's state changes with a release only
+            statements.append(("UPDATE agent SET policy = ?", (json.dumps(self._dump_policy(public.policy)),)))
+        told = self._closed or self._summed or self._released
+        self._run(statements, synchronous="FULL" if told else "NORMAL")
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what is pending."""
+        self._asked: dict[int, OpenDecision] = {}
+        self._closed: list[tuple[int]] = []
+        self._summed: dict[int, Episode] = {}
+        self._released: list[Release] = []
+        self._people: dict[str, int] = {}
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the file and let go of it."""
+        self._connection.close()
+
+    def _run(self, statements: Iterable[tuple[str, tuple[Any, ...]]], synchronous: str) -> None:
+        """All statements in one transaction, or none of them."""
+        execute = self._connection.execute
+        if self._synchronous != synchronous:
+            execute(f"PRAGMA synchronous = {synchronous}")
+            self._synchronous = synchronous
+        execute("BEGIN IMMEDIATE")
+        try:
+            for statement, values in statements:
+                cursor = execute(statement, values)
+                if statement.endswith("WHERE generation = ?") and cursor.rowcount != 1:
+                    raise AgentClosed(f"{self._path} was taken over by another agent: this one has ended")
+            execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                execute("ROLLBACK")
+            raise
+
+    def _one(self, query: str) -> tuple[Any, ...]:
+        row = self._connection.execute(query).fetchone()
+        assert row is not None
+        return tuple(row)
+
+    def _all(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        return self._connection.execute(query, values).fetchall()
+
+
+def _connect(path: Path, create: bool) -> sqlite3.Connection:
+    """A connection that holds the file's exclusive lock until it is closed or its process ends."""
+    if create:
+        if not path.parent.is_dir():
+            raise AgentFileMissing(f"the folder {path.parent} does not exist: make it first")
+        # Private sums live in the file: for its owner's eyes only.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA secure_delete = ON")  # no old sum stays in a freed page
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute("COMMIT")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        if "locked" in str(error):
+            raise AgentBusy(
+                f"{path} is in use by another agent: close that one first, or end its process"
+            ) from None
+        if "not a database" in str(error):
+            raise AgentFileInvalid(f"{path} is not an agent's file") from None
+        raise InvalidInput(f"{path} cannot be opened: {error}") from None
+    return connection
