@@ -10,12 +10,14 @@ import operator
 import os
 import sqlite3
 import threading
+import weakref
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Self, overload
 
 from private_bandits.budget import Budget, check_probability
+from private_bandits.episode import Episode
 from private_bandits.errors import (
     AgentClosed,
     ClosedDecision,
@@ -29,13 +31,13 @@ from private_bandits.policies import Estimate, Policy
 from private_bandits.release import Door
 from private_bandits.rewards import RewardRange
 from private_bandits.store import (
-    MemoryStore,
+    CountsInMemory,
     OpenDecision,
+    PeopleCounts,
     PrivateState,
     PublicState,
     Settings,
     SqliteStore,
-    Store,
 )
 
 
@@ -47,16 +49,21 @@ class Decision(NamedTuple):
     arm: str
 
 
-class _Told(NamedTuple):
-    """A checked reward on its way into a sum."""
+_Told = tuple[str, OpenDecision, int, int]
+"""A checked reward on its way into a sum: id, decision, action played, reward on the grid."""
 
-    id: str
-    decision: OpenDecision
-    played: int
-    reward: int
+_new_tuple = tuple.__new__  # twice as fast as calling the class, in the two calls that everyone waits for
 
-    def __repr__(self) -> str:
-        return f"_Told({self.id}, reward hidden)"
+_AGENTS: weakref.WeakSet[Agent] = weakref.WeakSet()
+
+
+def _end_in_child() -> None:
+    """A forked copy of an agent would release the same sums with noise of its own."""
+    for agent in _AGENTS:
+        agent._ended = "belongs to the process that this one was forked from"
+
+
+os.register_at_fork(after_in_child=_end_in_child)
 
 
 class Agent:
@@ -110,10 +117,8 @@ class Agent:
         door = _door(settings, Ledger())
         bounds = settings.reward_range
         public = PublicState(policy.start(bounds.low, bounds.high), [0] * len(policy.arm_names))
-        store: Store = MemoryStore()
-        if path is not None:
-            store = SqliteStore.create(Path(path), settings, public)
-        self._wire(settings, store, door, public, PrivateState())
+        file = None if path is None else SqliteStore.create(Path(path), settings, public)
+        self._wire(settings, file, door, public, PrivateState())
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Agent:
@@ -121,19 +126,20 @@ class Agent:
 
         Refused while another agent has the file open.
         """
-        store, settings = SqliteStore.open(Path(path))
-        door = _door(settings, Ledger(store.load_ledger()))
+        file, settings = SqliteStore.open(Path(path))
+        door = _door(settings, Ledger(file.load_ledger()))
         agent = cls.__new__(cls)
-        agent._wire(settings, store, door, *store.load(settings, door.grid))
+        agent._wire(settings, file, door, *file.load(settings, door.grid))
         return agent
 
     def _wire(
-        self, settings: Settings, store: Store, door: Door, public: PublicState, private: PrivateState
+        self, settings: Settings, file: SqliteStore | None, door: Door, public: PublicState, private: PrivateState
     ) -> None:
         self._settings = settings
         self._policy = settings.policy.with_budget(door.budget)
         self._range = settings.reward_range
-        self._store = store
+        self._file = file
+        self._people: PeopleCounts = CountsInMemory() if file is None else file
         self._door = door
         self._ledger = Ledger(door.ledger.rows)
         self._public = public
@@ -144,8 +150,8 @@ class Agent:
         # Decisions that may run out of time, oldest first; as many as give_up_after at most.
         self._aging = deque(public.open) if settings.give_up_after else None
         self._lock = threading.RLock()
-        self._process = os.getpid()
         self._ended: str | None = None
+        _AGENTS.add(self)
 
     # Asking.
 
@@ -161,29 +167,28 @@ class Agent:
         get the current public choice.
         """
         with self._lock:
-            self._check_alive()
+            if self._ended is not None:
+                self._refuse()
             who = None
             if self._settings.max_rewards_per_person is not None:
                 who = self._check_person(person)
-            if n is None:
-                decision = self._decide(who)
-                self._commit()
-                return decision
-            decisions = [self._decide(who) for _ in range(_count(n))]
-            self._commit()
-            return decisions
+            found = self._decide(who) if n is None else [self._decide(who) for _ in range(_count(n))]
+            if self._file is not None:
+                self._commit(self._file)
+            return found
 
     def _decide(self, person: str | None) -> Decision:
         public = self._public
         action = self._policy.recommend(public.policy, public.waiting)
         public.asked = number = public.asked + 1
         key = f"{self._prefix}{number}"
-        public.open[key] = opened = OpenDecision(number, action, person)
+        public.open[key] = opened = _new_tuple(OpenDecision, (number, action, person))
         public.waiting[action] += 1
-        self._store.asked(opened)
+        if self._file is not None:
+            self._file.asked(opened)
         if self._aging is not None:
             self._give_up_old(key)
-        return Decision(key, action, self._names[action])
+        return _new_tuple(Decision, (key, action, self._names[action]))
 
     def _give_up_old(self, newest: str) -> None:
         """Close what is older than give_up_after decisions."""
@@ -207,7 +212,8 @@ class Agent:
         a finite number, is refused and nothing changes; no error tells anything about stored values.
         """
         with self._lock:
-            self._check_alive()
+            if self._ended is not None:
+                self._refuse()
             told = self._check_told(decision, reward, played)
             try:
                 self._take(told)
@@ -216,65 +222,75 @@ class Agent:
             except BaseException:
                 self._interrupted()
                 raise
-            self._commit()
+            if self._file is not None:
+                self._commit(self._file)
 
     def tell_many(self, rewards: Iterable[tuple[Any, ...]]) -> None:
         """Many (decision, reward) or (decision, reward, played) at once, checked before any is taken."""
         with self._lock:
-            self._check_alive()
+            if self._ended is not None:
+                self._refuse()
             batch = [self._check_told(*_told_parts(item)) for item in rewards]
             seen: set[str] = set()
             for told in batch:
-                if told.id in seen:
-                    raise ClosedDecision(f"decision {told.id} is twice in the batch: nothing was changed")
-                seen.add(told.id)
+                if told[0] in seen:
+                    raise ClosedDecision(f"decision {told[0]} is twice in the batch: nothing was changed")
+                seen.add(told[0])
             for taken, told in enumerate(batch):
                 try:
                     self._take(told)
                 except PrivateBanditsError as error:
                     error.add_note(f"{taken} of {len(batch)} rewards were taken before; the others are still open")
-                    self._commit()
+                    if self._file is not None:
+                        self._commit(self._file)
                     raise
                 except BaseException:
                     self._interrupted()
                     raise
-            self._commit()
+            if self._file is not None:
+                self._commit(self._file)
 
     def give_up(self, decision: Decision | str) -> None:
         """Close a decision whose reward will never come. Its play is recommended again where it was planned."""
         with self._lock:
-            self._check_alive()
+            if self._ended is not None:
+                self._refuse()
             self._give_up(*self._find(decision))
-            self._commit()
+            if self._file is not None:
+                self._commit(self._file)
 
     def _take(self, told: _Told) -> None:
         """Add a checked reward to its sum, and release the sum if that completes it.
 
         The decision is closed before the sum changes: however this is interrupted, no reward counts twice.
         """
-        state, policy, person = self._public.policy, self._policy, told.decision.person
-        self._remove(told.id, told.decision)
-        entry = policy.entry(state, told.played)
-        if entry is not None and self._within_limit(person):
+        key, decision, played, reward = told
+        public, person = self._public, decision.person
+        del public.open[key]
+        public.waiting[decision.action] -= 1
+        entry = self._policy.entry(public.policy, played)
+        episode = None
+        if entry is not None and (person is None or self._within_limit(person)):
             try:
-                self._sum(*entry, told.reward)
+                episode = self._add(*entry, reward)
             except PrivateBanditsError:
-                self._public.open[told.id] = told.decision
-                self._public.waiting[told.decision.action] += 1
+                public.open[key] = decision
+                public.waiting[decision.action] += 1
                 raise
             if person is not None:
-                self._store.took_reward_of(person)
-        self._store.closed(told.decision)
+                self._people.took_reward_of(person)
+        if self._file is not None:
+            self._file.closed(decision, episode)
 
-    def _sum(self, key: int, weight: Sequence[int], reward: int) -> None:
-        state, policy, episodes = self._public.policy, self._policy, self._private.episodes
+    def _add(self, key: int, weight: tuple[int, ...], reward: int) -> Episode:
+        """The open episode of `key` after the reward: with it, or empty where it completed a release."""
+        state, episodes = self._public.policy, self._private.episodes
         episode = episodes.get(key)
         if episode is None:
             episode = episodes[key] = self._door.open_episode(key, 1, len(weight))
-        if not policy.due(state, key, episode.count + 1):
+        if not self._policy.due(state, key, episode.count + 1):
             episode.add(weight, reward)
-            self._store.summed(episode)
-            return
+            return episode
         full = episode.with_one_more(weight, reward)
         # Taken out first: whatever happens, this episode does not go through the door twice.
         episodes[key] = self._door.open_episode(key, episode.number + 1, len(weight))
@@ -283,21 +299,20 @@ class Agent:
         except PrivateBanditsError:
             episodes[key] = episode
             raise
-        policy.learn(state, row, self._public.asked + 1)
-        self._store.released(row)
-        self._store.summed(episodes[key])
+        self._policy.learn(state, row, self._public.asked + 1)
+        if self._file is not None:
+            self._file.released(row)
+        return episodes[key]
 
-    def _within_limit(self, person: str | None) -> bool:
+    def _within_limit(self, person: str) -> bool:
         limit = self._settings.max_rewards_per_person
-        return limit is None or person is None or self._store.rewards_of(person) < limit
+        return limit is None or self._people.rewards_of(person) < limit
 
     def _give_up(self, key: str, opened: OpenDecision) -> None:
-        self._remove(key, opened)
-        self._store.closed(opened)
-
-    def _remove(self, key: str, opened: OpenDecision) -> None:
         del self._public.open[key]
         self._public.waiting[opened.action] -= 1
+        if self._file is not None:
+            self._file.closed(opened, None)
 
     # What is public.
 
@@ -365,9 +380,9 @@ class Agent:
     def __reduce__(self) -> NoReturn:
         raise TypeError("an agent cannot be copied or pickled: two copies of one state would spend the budget twice")
 
-    def _commit(self) -> None:
+    def _commit(self, file: SqliteStore) -> None:
         try:
-            self._store.commit(self._public)
+            file.commit(self._public)
         except sqlite3.Error as error:
             self._end(f"could not write its file ({error})")
             raise AgentClosed(
@@ -380,35 +395,31 @@ class Agent:
 
     def _interrupted(self) -> None:
         """After an interrupt in the middle of a change, a file is right and this agent may not be."""
-        if self._store.lasting:
+        if self._file is not None:
             self._end("was interrupted")
 
     def _end(self, reason: str) -> None:
-        self._store.forget()
-        if self._ended is None and self._process == os.getpid():
-            self._store.close()
+        if self._ended is None and self._file is not None:
+            self._file.close()
         self._ended = reason
 
     # Checks. None of them looks at a sum.
 
-    def _check_alive(self) -> None:
-        if self._ended is not None:
-            raise AgentClosed(f"the agent {self._ended}: resume it with Agent.open(path) if it has a file")
-        if self._process != os.getpid():
-            raise AgentClosed("the agent belongs to the process that this one was forked from: use it there")
+    def _refuse(self) -> NoReturn:
+        raise AgentClosed(f"the agent {self._ended}: resume it with Agent.open(path) if it has a file")
 
     def _check_told(self, decision: Decision | str, reward: Any, played: int | str | None) -> _Told:
         key, opened = self._find(decision)
         action = opened.action if played is None else self._check_action(played)
-        return _Told(key, opened, action, self._range.to_grid(reward, self._steps))
+        return key, opened, action, self._range.to_grid(reward, self._steps)
 
     def _find(self, decision: Decision | str) -> tuple[str, OpenDecision]:
-        key = decision if isinstance(decision, str) else getattr(decision, "id", None)
-        opened = self._public.open.get(key) if isinstance(key, str) else None
-        if opened is not None:
-            return key, opened  # type: ignore[return-value]
+        key = decision.id if type(decision) is Decision else decision
         if not isinstance(key, str):
             raise UnknownDecision(f"expected a decision or its id, got a value of type {type(decision).__name__}")
+        opened = self._public.open.get(key)
+        if opened is not None:
+            return key, opened
         if self._was_handed_out(key):
             raise ClosedDecision(f"decision {key} is closed: its reward was told before, or it was given up")
         raise UnknownDecision(f"decision {key!r} was not handed out by this agent")

@@ -6,7 +6,7 @@ Private state. Nothing here is shown: a repr tells how many rewards are in, whic
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +63,18 @@ class Episode:
     one reward moves the sum by at most steps * max ||w||: the sensitivity, computed from what was summed.
     """
 
-    __slots__ = ("count", "grid", "key", "max_l1", "max_squared", "number", "totals", "weight_sums")
+    __slots__ = (
+        "_fits",
+        "_weight",
+        "count",
+        "grid",
+        "key",
+        "max_l1",
+        "max_squared",
+        "number",
+        "totals",
+        "weight_sums",
+    )
 
     def __init__(self, key: int, number: int, dimension: int, grid: Grid) -> None:
         self.key = key
@@ -74,6 +85,8 @@ class Episode:
         self.max_l1 = 0
         self.weight_sums = [0] * dimension
         self.totals = HiddenTotals([0] * dimension)
+        self._weight: tuple[int, ...] | None = None  # the last one measured
+        self._fits = 0  # how many rewards may be in, with the largest weight so far
 
     def __repr__(self) -> str:
         return f"Episode({self.label}, {self.count} rewards, sum hidden)"
@@ -83,26 +96,32 @@ class Episode:
         """A name that no other episode of the agent has."""
         return f"{self.key}/{self.number}"
 
-    def add(self, weight: Sequence[int], reward: int) -> None:
+    def add(self, weight: tuple[int, ...], reward: int) -> None:
         """Add one reward on the grid. Refused, on public grounds alone, if the sum might outgrow 64 bits."""
-        size, squared = 0, 0
-        for part in weight:
-            size += abs(part)
-            squared += part * part
-        largest = max(self.max_l1, size)
-        if (self.count + 1) * self.grid.steps * largest > self.grid.capacity:
+        if weight is not self._weight:
+            self._measure(weight)
+        if self.count >= self._fits:
             raise CapacityExceeded(
                 f"the episode {self.label} holds {self.count} rewards, as many as fit into 64 bits on a grid "
                 f"of {self.grid.steps} steps: start a new agent"
             )
-        self.max_l1 = largest
-        self.max_squared = max(self.max_squared, squared)
         self.count += 1
-        for i, part in enumerate(weight):
+        i = 0
+        for part in weight:
             self.weight_sums[i] += part
             self.totals[i] += part * reward
+            i += 1  # noqa: SIM113  (enumerate doubles the time of the one-dimensional sums)
 
-    def with_one_more(self, weight: Sequence[int], reward: int) -> Episode:
+    def _measure(self, weight: tuple[int, ...]) -> None:
+        """Take a weight's norms into account, before any of it is summed."""
+        if len(weight) != len(self.totals):
+            raise InvalidInput(f"the weight has {len(weight)} coordinates, the sum has {len(self.totals)}")
+        self.max_l1 = max(self.max_l1, sum(map(abs, weight)))
+        self.max_squared = max(self.max_squared, sum(part * part for part in weight))
+        self._fits = self.grid.capacity // (self.grid.steps * max(1, self.max_l1))
+        self._weight = weight
+
+    def with_one_more(self, weight: tuple[int, ...], reward: int) -> Episode:
         """A copy that holds one reward more; this one stays as it is."""
         other = Episode.load(self.dump(), self.grid)
         other.weight_sums = list(self.weight_sums)
@@ -130,9 +149,9 @@ class Episode:
         """What dump wrote."""
         if data["steps"] != grid.steps:
             raise InvalidInput(f"a sum on a grid of {data['steps']} steps cannot go on with {grid.steps} steps")
-        episode = cls.__new__(cls)
-        episode.grid = grid
+        episode = cls(data["key"], data["number"], len(data["totals"]), grid)
         for name in _STORED:
             setattr(episode, name, data[name])
+        episode._fits = grid.capacity // (grid.steps * max(1, episode.max_l1))
         episode.totals = HiddenTotals(data["totals"])
         return episode

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from private_bandits.errors import InvalidInput
@@ -26,6 +26,8 @@ class RewardRange:
 
     low: float
     high: float
+    width: float = field(init=False, repr=False)
+    """high - low: by how much one reward can change."""
 
     def __post_init__(self) -> None:
         for name, bound in (("low", self.low), ("high", self.high)):
@@ -33,6 +35,7 @@ class RewardRange:
                 raise InvalidInput(f"reward_range needs two finite numbers, got {name} = {bound!r}")
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
+        object.__setattr__(self, "width", self.high - self.low)
         if not self.low < self.high:
             raise InvalidInput(f"reward_range must be low < high, got ({self.low}, {self.high})")
         if not math.isfinite(self.width) or self.width < 1e-300:
@@ -51,11 +54,6 @@ class RewardRange:
         except (TypeError, ValueError):
             raise InvalidInput(f"reward_range must be a pair (low, high), got {bounds!r}") from None
         return cls(low, high)
-
-    @property
-    def width(self) -> float:
-        """high - low: by how much one reward can change."""
-        return self.high - self.low
 
     def to_grid(self, reward: Any, grid: int) -> int:
         """round(grid (clip(reward) - low)/(high - low)), a whole number from 0 to grid.

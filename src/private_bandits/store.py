@@ -1,7 +1,6 @@
-"""Where an agent's state lives: in memory, or in a SQLite file that it owns.
+"""Where an agent's state lives: in memory, or also in a SQLite file that it owns.
 
-Public state and private state are two types. A store is told what changed (`asked`, `closed`, ...) and makes
-it lasting in `commit`, all of it or nothing.
+Public state and private state are two types.
 
 Two copies of one state, each released with its own noise, would cost twice. So a file has one owner: SQLite's
 exclusive lock refuses a second opener and falls with the process, and every write checks the generation that
@@ -102,23 +101,8 @@ class PrivateState:
         return f"PrivateState({len(self.episodes)} open episodes, sums hidden)"
 
 
-class Store(Protocol):
-    """Told what changes, and makes it lasting at `commit`."""
-
-    lasting: bool
-    """Whether the state outlives the process."""
-
-    def asked(self, decision: OpenDecision) -> None:
-        """A decision was handed out."""
-
-    def closed(self, decision: OpenDecision) -> None:
-        """A decision has its reward, or was given up."""
-
-    def summed(self, episode: Episode) -> None:
-        """A reward entered this episode, or it was opened."""
-
-    def released(self, row: Release) -> None:
-        """A sum went through the door."""
+class PeopleCounts(Protocol):
+    """How many rewards of each person were taken."""
 
     def rewards_of(self, person: str) -> int:
         """How many rewards of this person were taken."""
@@ -126,35 +110,12 @@ class Store(Protocol):
     def took_reward_of(self, person: str) -> None:
         """One more of this person's rewards was taken."""
 
-    def commit(self, public: PublicState) -> None:
-        """Make everything since the last commit lasting, all of it or nothing."""
 
-    def forget(self) -> None:
-        """Drop everything since the last commit."""
-
-    def close(self) -> None:
-        """Let go of the file."""
-
-
-class MemoryStore:
-    """State that ends with the process. Only the counts of people's rewards are kept here."""
-
-    lasting = False
+class CountsInMemory:
+    """Counts that end with the process."""
 
     def __init__(self) -> None:
         self._rewards_of: dict[str, int] = {}
-
-    def asked(self, decision: OpenDecision) -> None:
-        """Kept by the agent."""
-
-    def closed(self, decision: OpenDecision) -> None:
-        """Kept by the agent."""
-
-    def summed(self, episode: Episode) -> None:
-        """Kept by the agent."""
-
-    def released(self, row: Release) -> None:
-        """Kept by the agent."""
 
     def rewards_of(self, person: str) -> int:
         """From the counts."""
@@ -163,15 +124,6 @@ class MemoryStore:
     def took_reward_of(self, person: str) -> None:
         """Into the counts."""
         self._rewards_of[person] = self.rewards_of(person) + 1
-
-    def commit(self, public: PublicState) -> None:
-        """Nothing outlives the process."""
-
-    def forget(self) -> None:
-        """Nothing is pending."""
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 _SCHEMA = (
@@ -186,13 +138,13 @@ _SCHEMA = (
 
 
 class SqliteStore:
-    """State in one file. A tell is on disk when commit returns; a lone ask is with the system by then.
+    """State in one file: told what changes, it makes all of it lasting at `commit`, or nothing.
+
+    A tell is on disk when commit returns; a lone ask is with the system by then.
 
     An ask reaches the disk itself with the next tell at the latest: a killed process loses nothing, a power
     cut may lose decisions that were asked after the last tell, and a reward told to one of those is refused.
     """
-
-    lasting = True
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self._path = path
@@ -278,20 +230,18 @@ class SqliteStore:
         return [Release.from_dict(json.loads(text)) for (text,) in rows]
 
     def asked(self, decision: OpenDecision) -> None:
-        """Pending until commit."""
+        """A decision was handed out."""
         self._asked[decision.number] = decision
 
-    def closed(self, decision: OpenDecision) -> None:
-        """Pending until commit."""
+    def closed(self, decision: OpenDecision, episode: Episode | None) -> None:
+        """A decision has its reward, now in the episode, or was given up (None)."""
         if self._asked.pop(decision.number, None) is None:
             self._closed.append((decision.number,))
-
-    def summed(self, episode: Episode) -> None:
-        """Pending until commit."""
-        self._summed[episode.key] = episode
+        if episode is not None:
+            self._summed[episode.key] = episode
 
     def released(self, row: Release) -> None:
-        """Pending until commit."""
+        """A sum went through the door."""
         self._released.append(row)
 
     def rewards_of(self, person: str) -> int:

@@ -97,7 +97,7 @@ class Policy(ABC, Generic[State]):
         """The next action; waiting[a] decisions for action a are open. Changes nothing."""
 
     @abstractmethod
-    def entry(self, state: State, action: int) -> tuple[int, Sequence[int]] | None:
+    def entry(self, state: State, action: int) -> tuple[int, tuple[int, ...]] | None:
         """The sum that a reward for `action` enters and its integer weight there; None drops the reward."""
 
     @abstractmethod

@@ -78,12 +78,11 @@ class DoublingPolicy(FiniteArmsPolicy[DoublingState]):
             for arm, released in enumerate(state.released):
                 if not released and not waiting[arm]:
                     return arm
-            if state.choice is None:
-                return min(range(len(waiting)), key=waiting.__getitem__)
-        assert state.choice is not None
+        if state.choice is None:
+            return min(range(len(waiting)), key=waiting.__getitem__)
         return state.choice
 
-    def entry(self, state: DoublingState, action: int) -> tuple[int, Sequence[int]]:
+    def entry(self, state: DoublingState, action: int) -> tuple[int, tuple[int, ...]]:
         """Weight one in the arm's own sum."""
         return action, UNIT_WEIGHT
 
