@@ -1,6 +1,6 @@
 """Live speed: ask + tell of an agent beside pull + update of river's UCB, measured in turns in one run.
 
-    python benchmarks/live.py
+python benchmarks/live.py
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def river_pairs(arms: int, pairs: int) -> float:
 
 def durable_pairs(batches: int, ask_singly: bool) -> float:
     """Seconds of an agent on a file, rewards told in batches of 100."""
-    with tempfile.TemporaryDirectory() as folder:
-        with pb.Agent(pb.AdaCUCB(n_arms=5, budget=pb.zCDP(0.1)), path=Path(folder) / "agent.db") as agent:
-            started = time.perf_counter()
-            for _ in range(batches):
-                decisions = [agent.ask() for _ in range(100)] if ask_singly else agent.ask(100)
-                agent.tell_many([(decision, 1.0) for decision in decisions])
-            return time.perf_counter() - started
+    policy = pb.AdaCUCB(n_arms=5, budget=pb.zCDP(0.1))
+    with tempfile.TemporaryDirectory() as folder, pb.Agent(policy, path=Path(folder) / "agent.db") as agent:
+        started = time.perf_counter()
+        for _ in range(batches):
+            decisions = [agent.ask() for _ in range(100)] if ask_singly else agent.ask(100)
+            agent.tell_many([(decision, 1.0) for decision in decisions])
+        return time.perf_counter() - started
 
 
 def best(measure: Callable[[], float]) -> float:

@@ -133,7 +133,12 @@ class Agent:
         return agent
 
     def _wire(
-        self, settings: Settings, file: SqliteStore | None, door: Door, public: PublicState, private: PrivateState
+        self,
+        settings: Settings,
+        file: SqliteStore | None,
+        door: Door,
+        public: PublicState,
+        private: PrivateState,
     ) -> None:
         self._settings = settings
         self._policy = settings.policy.with_budget(door.budget)
@@ -192,7 +197,8 @@ class Agent:
 
     def _give_up_old(self, newest: str) -> None:
         """Close what is older than give_up_after decisions."""
-        assert self._aging is not None and self._settings.give_up_after is not None
+        assert self._aging is not None
+        assert self._settings.give_up_after is not None
         last = self._public.asked - self._settings.give_up_after
         self._aging.append(newest)
         while self._aging:

@@ -11,7 +11,7 @@ Steinke (2020, "The Discrete Gaussian for Differential Privacy", Prop. 12).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Literal
@@ -55,6 +55,11 @@ class Budget:
     def level(self) -> float:
         """What the noise is calibrated to."""
         raise TypeError("a budget is one of " + ", ".join(BUDGETS))
+
+    @property
+    def implied_rho(self) -> float:
+        """The zCDP that this budget implies."""
+        return self.level
 
     @property
     def variance_factor(self) -> float:
@@ -158,6 +163,11 @@ class PureDP(Budget):
         """epsilon itself."""
         return self.epsilon
 
+    @property
+    def implied_rho(self) -> float:
+        """epsilon^2/2 (Bun and Steinke 2016, Prop. 4)."""
+        return self.epsilon**2 / 2
+
     def group_cost(self, cost: float, rewards: int) -> float:
         """Group privacy of pure DP: m rewards cost m epsilon."""
         return cost * rewards
@@ -187,6 +197,20 @@ class NoPrivacy(Budget):
     def per_reward(self, rewards: int) -> Budget:
         """No promise for one is no promise for many."""
         return self
+
+
+def equal_budget(budget: Budget, kept: Sequence[str]) -> Budget:
+    """The budget of equal strength for a policy that keeps only the notions named in `kept`.
+
+    epsilon-pure DP implies epsilon^2/2-zCDP (Bun and Steinke 2016, Prop. 4), so a zCDP budget of rho is compared
+    with pure DP at epsilon = sqrt(2 rho).
+
+    >>> equal_budget(zCDP(0.5), kept=["PureDP"])
+    PureDP(epsilon=1.0)
+    """
+    if isinstance(budget, zCDP) and "zCDP" not in kept and "PureDP" in kept:
+        return PureDP(math.sqrt(2 * budget.rho))
+    return budget
 
 
 def epsilon_of(rho: float, delta: float) -> float:

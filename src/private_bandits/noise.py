@@ -51,7 +51,7 @@ class Mechanism:
         if not failed:
             try:
                 noisy = self.draw(list(totals))
-            except Exception:  # noqa: BLE001  (any of them could tell)
+            except Exception:
                 failed = True
         if failed or len(noisy) != len(totals):
             raise NoiseFailed("the noise could not be drawn: nothing was released and nothing was changed")

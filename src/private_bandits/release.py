@@ -37,8 +37,8 @@ class Door:
     def release(self, episode: Episode) -> Release:
         """y = sum of weight * reward + noise: check, draw once, write the ledger, hand out.
 
-        Each episode goes through once. The sensitivity is the episode's own, in integers, and the cost is what the mechanism's map makes of
-        it. If the noise cannot be drawn nothing is written and nothing comes out.
+        Each episode goes through once. The sensitivity is the episode's own, in integers, and the cost is what
+        the mechanism's map makes of it. If the noise cannot be drawn nothing is written and nothing comes out.
         """
         if self.ledger.covers(episode.label):
             raise AssertionError(f"episode {episode.label} was released before")

@@ -45,12 +45,12 @@ class RewardRange:
             )
 
     @classmethod
-    def of(cls, bounds: object) -> RewardRange:
+    def of(cls, bounds: Any) -> RewardRange:
         """From a pair (low, high)."""
-        if isinstance(bounds, cls):
+        if isinstance(bounds, RewardRange):
             return bounds
         try:
-            low, high = bounds  # type: ignore[misc]
+            low, high = bounds
         except (TypeError, ValueError):
             raise InvalidInput(f"reward_range must be a pair (low, high), got {bounds!r}") from None
         return cls(low, high)
@@ -72,7 +72,7 @@ class RewardRange:
             return 0
         if reward != reward:
             raise InvalidInput("reward must be a finite number, got one that is NaN")
-        return round(grid * ((reward - self.low) / self.width))
+        return round(grid * float((reward - self.low) / self.width))
 
     def _as_float(self, reward: Any) -> float:
         """A real number of another type (int, bool, numpy's, Fraction) as a float, clipped if it is huge."""

@@ -185,7 +185,10 @@ class SqliteStore:
                 *((statement, ()) for statement in _SCHEMA),
                 (f"PRAGMA application_id = {APPLICATION_ID}", ()),
                 (f"PRAGMA user_version = {FORMAT}", ()),
-                ("INSERT INTO agent VALUES (?, ?, 0, 1)", (json.dumps(settings.to_dict()), json.dumps(policy))),
+                (
+                    "INSERT INTO agent VALUES (?, ?, 0, 1)",
+                    (json.dumps(settings.to_dict()), json.dumps(policy)),
+                ),
             ],
             synchronous="FULL",
         )
@@ -262,10 +265,10 @@ class SqliteStore:
             # The row is found only by the agent that opened the file last.
             ("UPDATE agent SET asked = ? WHERE generation = ?", (public.asked, generation))
         ]
-        for d in self._asked.values():
-            statements.append(
-                ("INSERT INTO decisions VALUES (?, ?, ?, ?)", (d.number, generation, d.action, d.person))
-            )
+        statements += [
+            ("INSERT INTO decisions VALUES (?, ?, ?, ?)", (d.number, generation, d.action, d.person))
+            for d in self._asked.values()
+        ]
         statements += [("DELETE FROM decisions WHERE number = ?", number) for number in self._closed]
         for key, episode in self._summed.items():
             text = json.dumps(episode.dump())
@@ -335,9 +338,7 @@ def _connect(path: Path, create: bool) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         connection.close()
         if "locked" in str(error):
-            raise AgentBusy(
-                f"{path} is in use by another agent: close that one first, or end its process"
-            ) from None
+            raise AgentBusy(f"{path} is in use by another agent: close that one first, or end its process") from None
         if "not a database" in str(error):
             raise AgentFileInvalid(f"{path} is not an agent's file") from None
         raise InvalidInput(f"{path} cannot be opened: {error}") from None

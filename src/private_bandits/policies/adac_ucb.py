@@ -51,7 +51,8 @@ class AdaCUCB(DoublingPolicy):
         """The paper's Eq. for the private index, scaled to rewards of any width."""
         b = self.promise.variance_factor
         spread = (0.5 / counts + 2.0 * b / counts**2) * (self.beta * np.log(step))
-        return means + width * np.sqrt(spread)
+        found: Array = means + width * np.sqrt(spread)
+        return found
 
     def deviation(self, count: int, noise_sd: float, log_odds: float, width: float) -> float:
         """The mean is subgaussian with variance width^2/(4n) + noise variance (Lemma of Appendix C)."""

@@ -47,7 +47,8 @@ class AdaPUCB(DoublingPolicy):
     def index(self, means: Array, counts: Array, step: Any, width: float) -> Array:
         """The index above, scaled to rewards of any width."""
         log_step = self.beta * np.log(step)
-        return means + width * (np.sqrt(0.5 / counts * log_step) + log_step / (self.promise.level * counts))
+        found: Array = means + width * (np.sqrt(0.5 / counts * log_step) + log_step / (self.promise.level * counts))
+        return found
 
     def deviation(self, count: int, noise_sd: float, log_odds: float, width: float) -> float:
         """Hoeffding for the rewards and the Laplace tail for the noise, half of the probability each."""

@@ -158,7 +158,7 @@ def policy_from_dict(data: Mapping[str, Any]) -> Policy[Any]:
         raise InvalidInput(f"policy {name!r} is not known: import the module that defines it first")
     budget = dict(parameters.pop("budget"))
     kind = budget.pop("kind")
-    return POLICIES[name](**parameters, budget=BUDGETS[kind](**budget))
+    return POLICIES[name](**parameters, budget=BUDGETS[kind](**budget))  # type: ignore[call-arg]
 
 
 def check_variant(variant: str) -> None:

@@ -68,9 +68,7 @@ class DoublingPolicy(FiniteArmsPolicy[DoublingState]):
         """Nothing released yet."""
         k = len(self.arm_names)
         zeros = [0.0] * k
-        return DoublingState(
-            low, high, [0] * k, [0] * k, [0] * k, zeros[:], zeros[:], zeros[:], choice=None, unseen=k
-        )
+        return DoublingState(low, high, [0] * k, [0] * k, [0] * k, zeros[:], zeros[:], zeros[:], choice=None, unseen=k)
 
     def recommend(self, state: DoublingState, waiting: Sequence[int]) -> int:
         """First every arm once; then the choice. Nothing released at all: the arm with fewest open decisions."""

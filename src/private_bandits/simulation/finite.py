@@ -62,8 +62,10 @@ class Runs:
         if budget.noise == "none":
             return 0.0
         if budget.noise == "laplace":
-            return generator.laplace(scale=self.width / budget.level, size=size)
-        return generator.normal(scale=self.width * budget.variance_factor**0.5, size=size)
+            noise: Floats = generator.laplace(scale=self.width / budget.level, size=size)
+        else:
+            noise = generator.normal(scale=self.width * budget.variance_factor**0.5, size=size)
+        return noise
 
     def choose(self) -> Integers:
         """The arm of the largest index in every run."""

@@ -7,10 +7,9 @@ import hashlib
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -205,10 +204,13 @@ def _mean_and_error(values: Floats) -> tuple[float, float | None]:
 
 
 def _describe(policy: Policy[Any]) -> dict[str, Any]:
-    budget = policy.promise
-    rho = "inf" if math.isinf(budget.level) else budget.level
-    level = {"epsilon": rho} if budget.noise == "laplace" else {"rho": rho}
-    return {"policy": policy.name, "variant": getattr(policy, "variant", None), **level}
+    rho = policy.promise.implied_rho
+    return {
+        "policy": policy.name,
+        "variant": getattr(policy, "variant", None),
+        "rho": "inf" if math.isinf(rho) else rho,
+        "budget": str(policy.promise),
+    }
 
 
 @contextmanager
