@@ -61,6 +61,9 @@ def _end_in_child() -> None:
     """A forked copy of an agent would release the same sums with noise of its own."""
     for agent in _AGENTS:
         agent._ended = "belongs to the process that this one was forked from"
+        agent._readable = False
+        if agent._file is not None:
+            agent._file.abandon()
 
 
 os.register_at_fork(after_in_child=_end_in_child)
@@ -156,6 +159,7 @@ class Agent:
         self._aging = deque(public.open) if settings.give_up_after else None
         self._lock = threading.RLock()
         self._ended: str | None = None
+        self._readable = True
         _AGENTS.add(self)
 
     # Asking.
@@ -330,6 +334,7 @@ class Agent:
         """
         check_probability("delta", delta)
         with self._lock:
+            self._check_readable()
             return self._policy.estimates(self._public.policy, delta)
 
     def guarantee(self, delta: float = 1e-6) -> Guarantee:
@@ -350,6 +355,7 @@ class Agent:
     def ledger(self) -> Ledger:
         """Every release so far and its cost, as it stands now."""
         with self._lock:  # a release is seen by nobody before it is on disk
+            self._check_readable()
             if len(self._ledger) != len(self._door.ledger):
                 self._ledger = Ledger(self._door.ledger.rows)
             return self._ledger
@@ -363,11 +369,12 @@ class Agent:
     def open_decisions(self) -> list[Decision]:
         """Decisions that wait for a reward, oldest first."""
         with self._lock:
+            self._check_readable()
             return [Decision(key, o.action, self._names[o.action]) for key, o in self._public.open.items()]
 
     def __repr__(self) -> str:
         public = self._public
-        return f"Agent({self.policy}, {public.asked} asked, {len(public.open)} open, {len(self.ledger)} releases)"
+        return f"Agent({self.policy}, {public.asked} asked, {len(public.open)} open)"
 
     # Its life.
 
@@ -375,7 +382,7 @@ class Agent:
         """Let go of the file. An agent in memory is gone with this."""
         with self._lock:
             if self._ended is None:
-                self._end("was closed")
+                self._end("was closed", readable=True)
 
     def __enter__(self) -> Self:
         return self
@@ -390,7 +397,7 @@ class Agent:
         try:
             file.commit(self._public)
         except sqlite3.Error as error:
-            self._end(f"could not write its file ({error})")
+            self._end(f"could not write its file ({error})", readable=False)
             raise AgentClosed(
                 f"the agent could not write its file ({error}) and has ended; the file holds everything up to "
                 "the call before: mend the cause, resume with Agent.open(path) and tell again"
@@ -402,14 +409,20 @@ class Agent:
     def _interrupted(self) -> None:
         """After an interrupt in the middle of a change, a file is right and this agent may not be."""
         if self._file is not None:
-            self._end("was interrupted")
+            self._end("was interrupted", readable=False)
 
-    def _end(self, reason: str) -> None:
+    def _end(self, reason: str, readable: bool) -> None:
+        """No more changes. What did not reach the file may not be read either: it was never released."""
+        self._readable = self._readable and readable
         if self._ended is None and self._file is not None:
             self._file.close()
         self._ended = reason
 
     # Checks. None of them looks at a sum.
+
+    def _check_readable(self) -> None:
+        if not self._readable:
+            self._refuse()
 
     def _refuse(self) -> NoReturn:
         raise AgentClosed(f"the agent {self._ended}: resume it with Agent.open(path) if it has a file")

@@ -2,22 +2,26 @@
 
 Public state and private state are two types.
 
-Two copies of one state, each released with its own noise, would cost twice. So a file has one owner: SQLite's
-exclusive lock refuses a second opener and falls with the process, and every write checks the generation that
-the owner wrote when it opened the file. A copied file cannot be detected.
+Two copies of one state, each released with its own noise, would cost twice. So a file has one owner: a lock
+refuses a second opener and falls with the process, and every write checks the generation that the owner wrote
+when it opened the file. A copied file cannot be detected.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import fcntl
 import hashlib
 import json
 import os
 import secrets
 import sqlite3
+import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from private_bandits.episode import Episode, Grid
 from private_bandits.errors import (
@@ -146,9 +150,16 @@ class SqliteStore:
     cut may lose decisions that were asked after the last tell, and a reward told to one of those is refused.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._connection = connection
+        self._ownership = _Ownership(path)
+        try:
+            self._connection = _connect(path)
+        except BaseException:
+            self._ownership.give_back()
+            raise
+        # Also when the agent is dropped without being closed.
+        self._let_go = weakref.finalize(self, _close, self._connection, self._ownership)
         self._synchronous = ""
         self._generation = 0
         self.forget()
@@ -156,7 +167,11 @@ class SqliteStore:
     @classmethod
     def create(cls, path: Path, settings: Settings, public: PublicState) -> SqliteStore:
         """A new file, readable by its owner alone. Refused where an agent's file stands already."""
-        store = cls(path, _connect(path, create=True))
+        if not path.parent.is_dir():
+            raise AgentFileMissing(f"the folder {path.parent} does not exist: make it first")
+        with contextlib.suppress(FileExistsError):  # what stands there is looked at below
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+        store = cls(path)
         try:
             store._initialise(settings, public)
         except BaseException:
@@ -169,7 +184,7 @@ class SqliteStore:
         """Take over an agent's file. Refused while another agent has it."""
         if not path.exists():
             raise AgentFileMissing(f"no agent's file at {path}: make one with Agent(policy, path=...)")
-        store = cls(path, _connect(path, create=False))
+        store = cls(path)
         try:
             return store, store._take_over()
         except BaseException:
@@ -290,9 +305,19 @@ class SqliteStore:
         self._released: list[Release] = []
         self._people: dict[str, int] = {}
 
+    def abandon(self) -> None:
+        """In a forked child: leave the file to the parent.
+
+        The connection is never closed here, which would take the log away under the parent. Closing this copy
+        of the lock's handle leaves the parent's lock as it is.
+        """
+        self._let_go.detach()
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+        self._ownership.give_back()
+
     def close(self) -> None:
         """Fold the write-ahead log into the file and let go of it."""
-        self._connection.close()
+        self._let_go()
 
     def _run(self, statements: Iterable[tuple[str, tuple[Any, ...]]], synchronous: str) -> None:
         """All statements in one transaction, or none of them."""
@@ -321,13 +346,8 @@ class SqliteStore:
         return self._connection.execute(query, values).fetchall()
 
 
-def _connect(path: Path, create: bool) -> sqlite3.Connection:
-    """A connection that holds the file's exclusive lock until it is closed or its process ends."""
-    if create:
-        if not path.parent.is_dir():
-            raise AgentFileMissing(f"the folder {path.parent} does not exist: make it first")
-        # Private sums live in the file: for its owner's eyes only.
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+def _connect(path: Path) -> sqlite3.Connection:
+    """A connection that keeps every other SQLite program out until it is closed or its process ends."""
     connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -338,8 +358,46 @@ def _connect(path: Path, create: bool) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         connection.close()
         if "locked" in str(error):
-            raise AgentBusy(f"{path} is in use by another agent: close that one first, or end its process") from None
+            raise _busy(path) from None
         if "not a database" in str(error):
             raise AgentFileInvalid(f"{path} is not an agent's file") from None
         raise InvalidInput(f"{path} cannot be opened: {error}") from None
     return connection
+
+
+def _close(connection: sqlite3.Connection, ownership: _Ownership) -> None:
+    connection.close()
+    ownership.give_back()
+
+
+def _busy(path: Path) -> AgentBusy:
+    return AgentBusy(f"{path} is in use by another agent: close that one first, or end its process")
+
+
+class _Ownership:
+    """The right to be the one agent of a file, kept until it is given back or the process ends.
+
+    SQLite's own lock is not enough: the system drops it as soon as this process closes any other handle on the
+    file, as a backup within the process would. A flock stays. Files owned by this process are looked up first,
+    without opening them.
+    """
+
+    _owned: ClassVar[set[tuple[int, int]]] = set()
+
+    def __init__(self, path: Path) -> None:
+        status = path.stat()
+        self._file = (status.st_dev, status.st_ino)
+        if self._file in self._owned:
+            raise _busy(path)
+        self._handle = os.open(path, os.O_RDWR)
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._handle)
+            raise _busy(path) from None
+        self._owned.add(self._file)
+
+    def give_back(self) -> None:
+        """Others may have the file from now on."""
+        os.close(self._handle)
+        self._owned.discard(self._file)
