@@ -66,7 +66,8 @@ def _end_in_child() -> None:
             agent._file.abandon()
 
 
-os.register_at_fork(after_in_child=_end_in_child)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_end_in_child)
 
 
 class Agent:

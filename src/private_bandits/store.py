@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import hashlib
 import json
 import os
@@ -36,6 +35,11 @@ from private_bandits.guarantee import Unit
 from private_bandits.ledger import Release
 from private_bandits.policies import Policy, policy_from_dict
 from private_bandits.rewards import RewardRange
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where SQLite's own lock does not have the weakness below
+    fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
 APPLICATION_ID = 0x50424E44  # "PBND" in the file's header
@@ -212,7 +216,7 @@ class SqliteStore:
 
     def _take_over(self) -> Settings:
         if self._one("PRAGMA application_id")[0] != APPLICATION_ID:
-            raise AgentFileInvalid(f"{self._path} is not an agent's file")
+            raise AgentFileInvalid(f"{self._path} is empty: no agent was made in it")
         version = self._one("PRAGMA user_version")[0]
         if version != FORMAT:
             raise AgentFileInvalid(f"{self._path} has format {version}, this version reads format {FORMAT}")
@@ -351,6 +355,9 @@ def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        marked = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+        if not marked and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise sqlite3.DatabaseError("not a database of ours")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA secure_delete = ON")  # no old sum stays in a freed page
         connection.execute("BEGIN EXCLUSIVE")
@@ -391,7 +398,8 @@ class _Ownership:
             raise _busy(path)
         self._handle = os.open(path, os.O_RDWR)
         try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if fcntl is not None:
+                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._handle)
             raise _busy(path) from None
