@@ -9,6 +9,7 @@
 0.1
 """
 
+from private_bandits import errors
 from private_bandits.agent import Agent, Decision
 from private_bandits.budget import ApproxDP, NoPrivacy, PureDP, RenyiDP, zCDP
 from private_bandits.environments import Bernoulli
@@ -34,6 +35,7 @@ __all__ = [
     "Release",
     "RenyiDP",
     "Simulation",
+    "errors",
     "simulate",
     "zCDP",
 ]

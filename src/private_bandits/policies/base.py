@@ -53,6 +53,8 @@ class Policy(ABC, Generic[State]):
     """The budgets it can keep, by name."""
     source: ClassVar[str]
     """Where it was published."""
+    engine: ClassVar[str] = "steps"
+    """The simulation engine that knows it; "steps" runs any policy, one decision at a time."""
     serves_instead: ClassVar[str] = ""
     """What to use for the other budgets."""
 
@@ -62,6 +64,11 @@ class Policy(ABC, Generic[State]):
         super().__init_subclass__()
         if cls.__dict__.get("name"):
             POLICIES[cls.name] = cls
+
+    @classmethod
+    @abstractmethod
+    def example(cls, budget: Budget) -> Self:
+        """A small instance: what contract tests and audits run on."""
 
     def check_budget(self) -> None:
         """Refuse a promise that this policy cannot keep."""
@@ -142,6 +149,11 @@ class FiniteArmsPolicy(Policy[State]):
         object.__setattr__(self, "arms", names)
         object.__setattr__(self, "n_arms", len(names))
         self.check_budget()
+
+    @classmethod
+    def example(cls, budget: Budget) -> Self:
+        """Three arms."""
+        return cls(n_arms=3, budget=budget)
 
     @property
     def arm_names(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,8 @@ class DoublingState:
 @dataclass(frozen=True)
 class DoublingPolicy(FiniteArmsPolicy[DoublingState]):
     """Plays the arm of the largest index until its count of rewards has doubled."""
+
+    engine: ClassVar[str] = "doubling"
 
     @abstractmethod
     def index(self, means: Array, counts: Array, step: Any, width: float) -> Array:

@@ -20,12 +20,13 @@ import numpy as np
 from private_bandits.environments import FiniteEnvironment, Floats, Integers
 from private_bandits.errors import InvalidInput
 from private_bandits.policies import Policy
-from private_bandits.policies.doubling import DoublingPolicy
 from private_bandits.simulation import finite, steps
 
 if TYPE_CHECKING:
     import pandas as pd
 
+ENGINES: dict[str, Any] = {"doubling": finite.regret_curves, "steps": steps.regret_curves}
+"""What runs a policy, by the name in its class."""
 BLOCK = 10_000
 """Runs simulated together: bounds the memory, and is the piece of work that goes to a process."""
 PATIENCE = 2.0
@@ -153,12 +154,21 @@ class _Task:
 
     def __call__(self, block: tuple[int, int], report: finite.Report = lambda part: None) -> Floats:
         number, runs = block
-        generators = [_generator(policy, self.seed, number) for policy in self.policies]
-        fast = all(isinstance(policy, DoublingPolicy) for policy in self.policies)
-        engine: Any = finite.regret_curves if fast else steps.regret_curves
-        curves: Floats = engine(
-            self.policies, self.environment, self.horizon, runs, self.checkpoints, generators, report
-        )
+        curves = np.empty((len(self.policies), runs, len(self.checkpoints)))
+        share = 0.0
+        for engine in sorted({policy.engine for policy in self.policies}):
+            mine = [i for i, policy in enumerate(self.policies) if policy.engine == engine]
+            group = [self.policies[i] for i in mine]
+            generators = [_generator(policy, self.seed, number) for policy in group]
+            weight, done = len(group) / len(self.policies), share
+
+            def report_share(part: float, done: float = done, weight: float = weight) -> None:
+                report(done + part * weight)
+
+            curves[mine] = ENGINES[engine](
+                group, self.environment, self.horizon, runs, self.checkpoints, generators, report_share
+            )
+            share += weight
         return curves
 
 
