@@ -1,0 +1,103 @@
+"""The command line, as people and machines call it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("private-bandits")), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_simulate_json_has_the_documented_fields() -> None:
+    done = call(
+        "simulate",
+        "--means",
+        "0.9,0.5",
+        "--rho",
+        "0.1,inf",
+        "--beta",
+        "1",
+        "--horizon",
+        "1e5",
+        "--runs",
+        "20",
+        "--json",
+    )
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    assert data["seconds"] > 0
+    assert [(row["policy"], row["variant"], row["rho"]) for row in data["results"]] == [
+        ("adac-ucb", "paper", 0.1),
+        ("adac-ucb", "paper", "inf"),
+    ]
+    assert all(row["horizon"] == 10**5 and row["runs"] == 20 and row["regret_stderr"] > 0 for row in data["results"])
+    assert "no privacy" in data["note"]
+
+
+def test_equal_budgets_for_a_pure_dp_policy() -> None:
+    done = call(
+        "simulate", "--policy", "adac-ucb,adap-ucb", "--rho", "0.5", "--horizon", "1000", "--runs", "2", "--json"
+    )
+    rows = json.loads(done.stdout)["results"]
+    assert [row["rho"] for row in rows] == pytest.approx([0.5, 0.5])
+    assert rows[1]["budget"] == "PureDP(epsilon=1.0)"
+
+
+def test_epsilon_and_delta_as_a_budget() -> None:
+    done = call(
+        "simulate", "--epsilon", "2.1419,inf", "--privacy-delta", "1e-6", "--horizon", "1000", "--runs", "2", "--json"
+    )
+    rows = json.loads(done.stdout)["results"]
+    assert rows[0]["rho"] == pytest.approx(0.1, rel=1e-3)
+    assert rows[1]["rho"] == "inf"
+
+
+def test_a_table_for_people_and_a_csv_file(tmp_path: Path) -> None:
+    path = tmp_path / "curves.csv"
+    done = call("simulate", "--horizon", "1000", "--runs", "3", "--csv", str(path))
+    assert done.returncode == 0, done.stderr
+    assert "mean regret" in done.stdout
+    assert {row["step"] for row in csv.DictReader(path.read_text().splitlines())} >= {"1", "1000"}
+    again = call("simulate", "--horizon", "1000", "--runs", "3", "--csv", str(path))
+    assert (again.returncode, "exists" in again.stderr) == (2, True)
+
+
+def test_policies_are_listed() -> None:
+    rows = json.loads(call("policies", "--json").stdout)["policies"]
+    assert {"adac-ucb", "adap-ucb"} <= {row["name"] for row in rows}
+    assert all(row["setting"] and row["privacy"] and row["source"] for row in rows)
+    assert "adac-ucb" in call("policies").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--rho", "x"], "--rho"),
+        (["--rho", "-1"], "rho must be a positive"),
+        (["--rho", "nan"], "rho must be a positive"),
+        (["--means", "0.5,2"], "means"),
+        (["--policy", "ucb9"], "adac-ucb"),
+        (["--setting", "martian"], "finite"),
+        (["--setting-as", "loose"], "strict"),
+        (["--variant", "tight"], "variant"),
+        (["--horizon", "0"], "horizon"),
+        (["--horizon", "1.5"], "horizon"),
+        (["--runs", "0"], "runs"),
+        (["--privacy-delta", "0.1"], "--epsilon"),
+        (["--epsilon", "1"], "AdaPUCB"),
+    ],
+)
+def test_bad_flags_are_told_in_one_line(arguments: list[str], text: str) -> None:
+    done = call("simulate", "--horizon", "100", "--runs", "2", *arguments)
+    assert done.returncode == 2
+    assert text in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
