@@ -52,20 +52,24 @@ def draw(path: Path, recommended: list[int], simulation: pb.Simulation) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
     window = max(1, len(recommended) // 50)
     blocks = np.array(recommended[: len(recommended) // window * window]).reshape(-1, window)
-    shares = [(blocks == arm).mean(axis=1) for arm in range(len(CURE_RATES))]
-    labels = [f"{name} (cures {rate:.1%})" for name, rate in CURE_RATES.items()]
-    left.stackplot(np.arange(1, len(blocks) + 1) * window, *shares, labels=labels)
+    floor = np.zeros(len(blocks))
+    for arm, (name, rate) in enumerate(CURE_RATES.items()):
+        share = (blocks == arm).mean(axis=1)
+        starts = np.arange(len(blocks)) * window
+        left.bar(starts, share, width=window, bottom=floor, align="edge", label=f"{name} (cures {rate:.1%})")
+        floor += share
     left.set(title=f"One private trial (rho = {RHO})", xlabel="patient", ylabel="share of recommendations")
     left.legend(loc="lower right", fontsize="small")
     left.margins(0)
+    left.set_ylim(0, 1)
     for name, curves in simulation.curves.items():
         mean, error = curves.mean(axis=0), curves.std(axis=0, ddof=1) / np.sqrt(len(curves))
         right.plot(simulation.checkpoints, mean, label=name)
         right.fill_between(simulation.checkpoints, mean - 2 * error, mean + 2 * error, alpha=0.25)
     right.set(
-        title=f"Cures missed, mean of {simulation.runs} simulated trials (band: 2 standard errors)",
+        title=f"Mean of {simulation.runs} simulated trials (band: 2 standard errors)",
         xlabel="patients",
-        ylabel="regret: cures missed against always giving the best",
+        ylabel="regret: cures missed while learning",
         xscale="log",
     )
     right.legend()

@@ -100,10 +100,9 @@ class DoublingPolicy(FiniteArmsPolicy[DoublingState]):
         state.means[arm] = release.values[0] / count
         state.noise_sd[arm] = release.noise_sd / count
         state.rounding[arm] = release.rounding / count
-        counts = np.array(state.last, dtype=float)
-        seen = counts > 0
-        index = self.index(np.array(state.means), np.where(seen, counts, 1.0), step, state.high - state.low)
-        state.choice = int(np.argmax(np.where(seen, index, -np.inf)))
+        seen = [a for a, n in enumerate(state.last) if n]
+        counts, means = np.array([state.last[a] for a in seen], float), np.array([state.means[a] for a in seen])
+        state.choice = seen[int(self.index(means, counts, step, state.high - state.low).argmax())]
 
     def estimates(self, state: DoublingState, delta: float) -> list[Estimate]:
         """Last released means with intervals.
