@@ -62,6 +62,7 @@ def _end_in_child() -> None:
     for agent in _AGENTS:
         agent._ended = "belongs to the process that this one was forked from"
         agent._readable = False
+        agent._lock = threading.RLock()  # another thread may have held the old one
         if agent._file is not None:
             agent._file.abandon()
 
