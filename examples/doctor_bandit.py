@@ -58,8 +58,12 @@ def draw(path: Path, recommended: list[int], simulation: pb.Simulation) -> None:
         starts = np.arange(len(blocks)) * window
         left.bar(starts, share, width=window, bottom=floor, align="edge", label=f"{name} (cures {rate:.1%})")
         floor += share
-    left.set(title=f"One private trial (rho = {RHO})", xlabel="patient", ylabel="share of recommendations")
-    left.legend(loc="lower right", fontsize="small")
+    left.set(
+        title=f"One private trial (rho = {RHO}); an arm is played until its count doubles",
+        xlabel="patient",
+        ylabel="share of recommendations",
+    )
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3, fontsize="small", frameon=False)
     left.margins(0)
     left.set_ylim(0, 1)
     for name, curves in simulation.curves.items():
@@ -72,24 +76,24 @@ def draw(path: Path, recommended: list[int], simulation: pb.Simulation) -> None:
         ylabel="regret: cures missed while learning",
         xscale="log",
     )
-    right.legend()
+    right.legend(title="smaller rho: more private")
     figure.savefig(path, dpi=120)
     plt.close(figure)
 
 
 def report(console: Console, trials: dict[str, tuple[pb.Agent, list[int], int]], patients: int) -> None:
     """What was recommended, what it cost, what is promised."""
-    table = Table(title=f"DoctorBandit: {patients:,} patients, one recommendation each")
+    table = Table(title=f"DoctorBandit: recommendations to {patients:,} patients")
     table.add_column("medicine")
     table.add_column("cures", justify="right")
     for name in trials:
-        table.add_column(f"recommended, {name}", justify="right")
+        table.add_column(name, justify="right")
     table.add_column("private estimate", justify="right")
     estimates = trials["private"][0].estimates()
     for arm, (medicine, rate) in enumerate(CURE_RATES.items()):
         counts = [f"{recommended.count(arm):,}" for _, recommended, _ in trials.values()]
         e = estimates[arm]
-        interval = "nothing released" if e.mean is None else f"{e.mean:.2f} in {e.low:.2f}..{e.high:.2f}"
+        interval = "-" if e.mean is None else f"{e.mean:.2f} ({e.low:.2f}-{e.high:.2f})"
         table.add_row(medicine, f"{rate:.1%}", *counts, interval)
     console.print(table)
     best = max(CURE_RATES.values()) * patients
@@ -120,7 +124,8 @@ def main() -> None:
     draw(picture, trials["private"][1], simulation)
     report(console, trials, arguments.patients)
     steps = len(policies) * simulation.runs * simulation.horizon
-    console.print(f"\nSimulated {steps:,} further patients in {simulation.seconds:.2f} s. The picture: {picture}")
+    console.print(f"\nThe picture shows {steps:,} further patients, simulated in {simulation.seconds:.2f} s")
+    console.print(f"(a whole episode at a time, exact in distribution): {picture}")
 
 
 if __name__ == "__main__":

@@ -68,6 +68,19 @@ def test_a_late_first_pull_does_not_hold_up_the_others() -> None:
     assert agent.ask().action == 2
 
 
+def test_an_arm_whose_first_reward_never_comes_is_tried_again() -> None:
+    """Nobody gives the first decision up, and its arm is the best: it is not lost for ever."""
+    agent = new_agent(arms=3, budget=pb.NoPrivacy())
+    agent.ask()
+    actions = []
+    for _ in range(2000):
+        decision = agent.ask()
+        actions.append(decision.action)
+        agent.tell(decision, (0.9, 0.3, 0.1)[decision.action])
+    assert 0 not in actions[:100]
+    assert actions[-100:] == [0] * 100
+
+
 def test_the_papers_doubling_with_every_reward_in_time() -> None:
     agent = new_agent(arms=2, budget=pb.NoPrivacy())
     for _ in range(5000):
@@ -377,6 +390,28 @@ def test_bad_policies_are_named(arguments: dict[str, Any], text: str) -> None:
 def test_pure_dp_is_refused_with_a_pointer() -> None:
     with pytest.raises(UnsupportedBudget, match="AdaPUCB"):
         pb.AdaCUCB(2, pb.PureDP(1.0))
+
+
+def test_names_may_come_first() -> None:
+    assert pb.AdaCUCB(["A", "B"], pb.zCDP(1.0)) == pb.AdaCUCB(arms=["A", "B"], budget=pb.zCDP(1.0))
+
+
+def test_a_resumed_agent_tells_its_settings(tmp_path: Any) -> None:
+    new_agent(reward_range=(-1, 1), max_rewards_per_person=2, give_up_after=9, path=tmp_path / "a.db").close()
+    with pb.Agent.open(tmp_path / "a.db") as agent:
+        assert agent.settings == {
+            "reward_range": (-1.0, 1.0),
+            "max_rewards_per_person": 2,
+            "unit": "reward",
+            "seed": None,
+            "give_up_after": 9,
+        }
+
+
+def test_the_words_name_the_budget_that_was_asked_for() -> None:
+    assert "ApproxDP(epsilon=1.0, delta=0.0001)" in str(new_agent(budget=pb.ApproxDP(1, 1e-4)).guarantee())
+    assert new_agent(budget=pb.ApproxDP(1, 1e-4)).guarantee().delta == 1e-4
+    assert new_agent().guarantee().delta == 1e-6
 
 
 @pytest.mark.parametrize("policy", ["adac-ucb", None, pb.AdaCUCB])

@@ -70,6 +70,10 @@ def test_a_table_for_people_and_a_csv_file(tmp_path: Path) -> None:
     assert (again.returncode, "exists" in again.stderr) == (2, True)
 
 
+def test_the_version_is_told() -> None:
+    assert call("--version").stdout.strip().count(".") == 2
+
+
 def test_policies_are_listed() -> None:
     rows = json.loads(call("policies", "--json").stdout)["policies"]
     assert {"adac-ucb", "adap-ucb"} <= {row["name"] for row in rows}
@@ -91,7 +95,12 @@ def test_policies_are_listed() -> None:
         (["--horizon", "0"], "horizon"),
         (["--horizon", "1.5"], "horizon"),
         (["--runs", "0"], "runs"),
+        (["--horizon", "1e19"], "at most"),
+        (["--horizon", "10,000"], "10_000_000"),
         (["--privacy-delta", "0.1"], "--epsilon"),
+        (["--rho", "1", "--epsilon", "1"], "not both"),
+        (["--rho", "-inf"], "rho must be a positive"),
+        (["--csv", "nowhere/at/all.csv"], "does not exist"),
         (["--epsilon", "1"], "AdaPUCB"),
     ],
 )

@@ -175,7 +175,7 @@ class Agent:
         """The next decision, or a list of n.
 
         Many may be open at once: they walk through the policy's plan (at first every arm once) and beyond it
-        get the current public choice.
+        get the current public choice. `person` counts only where max_rewards_per_person is set.
         """
         with self._lock:
             if self._ended is not None:
@@ -190,7 +190,7 @@ class Agent:
 
     def _decide(self, person: str | None) -> Decision:
         public = self._public
-        action = self._policy.recommend(public.policy, public.waiting)
+        action = self._policy.recommend(public.policy, public.waiting, public.asked + 1)
         public.asked = number = public.asked + 1
         key = f"{self._prefix}{number}"
         public.open[key] = opened = _new_tuple(OpenDecision, (number, action, person))
@@ -339,10 +339,15 @@ class Agent:
             self._check_readable()
             return self._policy.estimates(self._public.policy, delta)
 
-    def guarantee(self, delta: float = 1e-6) -> Guarantee:
-        """What is promised and spent, as rho, as (epsilon, delta) and in words."""
-        check_probability("delta", delta)
+    def guarantee(self, delta: float | None = None) -> Guarantee:
+        """What is promised and spent, as rho, as (epsilon, delta) and in words.
+
+        delta: 1e-6 unless given, or the budget's own.
+        """
         settings = self._settings
+        if delta is None:
+            delta = getattr(settings.policy.promise, "delta", 1e-6)
+        check_probability("delta", delta)
         return guarantee_for(
             settings.policy.promise,
             settings.unit,
@@ -368,6 +373,18 @@ class Agent:
         return self._settings.policy
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """What the agent was made with."""
+        s = self._settings
+        return {
+            "reward_range": (s.reward_range.low, s.reward_range.high),
+            "max_rewards_per_person": s.max_rewards_per_person,
+            "unit": s.unit,
+            "seed": s.seed,
+            "give_up_after": s.give_up_after,
+        }
+
+    @property
     def open_decisions(self) -> list[Decision]:
         """Decisions that wait for a reward, oldest first."""
         with self._lock:
@@ -376,7 +393,9 @@ class Agent:
 
     def __repr__(self) -> str:
         public = self._public
-        return f"Agent({self.policy}, {public.asked} asked, {len(public.open)} open)"
+        s = self._settings
+        options = f"reward_range=({s.reward_range.low:g}, {s.reward_range.high:g}), unit={s.unit!r}"
+        return f"Agent({self.policy}, {options}, {public.asked} asked, {len(public.open)} open)"
 
     # Its life.
 

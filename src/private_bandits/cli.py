@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,14 +30,28 @@ SETTINGS = sorted({policy.setting for policy in POLICIES.values()})
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(version("private-bandits"))
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    show: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Version.")] = False,
+) -> None:
+    """Bandit learning from people's feedback that gives no one person's feedback away."""
+
+
 @app.command()
 def simulate(
     setting: Annotated[str, typer.Option(help="Kind of bandit: " + ", ".join(SETTINGS) + ".")] = "finite",
     means: Annotated[str, typer.Option(help="Mean of each Bernoulli arm.")] = "0.75,0.625,0.5,0.375,0.25",
     policy: Annotated[str, typer.Option(help="Names from `private-bandits policies`.")] = "adac-ucb",
     rho: Annotated[
-        str, typer.Option(help="zCDP budgets; pure DP gets epsilon = sqrt(2 rho); inf: none.")
-    ] = "0.1,1,inf",
+        str | None,
+        typer.Option(help="zCDP budgets (pure DP: epsilon = sqrt(2 rho)); inf: no privacy.", show_default="0.1,1,inf"),
+    ] = None,
     epsilon: Annotated[str | None, typer.Option(help="Budgets as epsilon instead; pure DP, or with a delta.")] = None,
     privacy_delta: Annotated[float | None, typer.Option(help="The delta of (epsilon, delta) budgets.")] = None,
     beta: Annotated[float, typer.Option(help="Optimism of the index; the regret bound needs more than 3.")] = 3.1,
@@ -44,8 +59,8 @@ def simulate(
     setting_as: Annotated[
         str, typer.Option(help="paper or strict; for finite arms the paper's setting is strict already.")
     ] = "strict",
-    horizon: Annotated[float, typer.Option(help="Steps of a run, e.g. 1e7.")] = 1e7,
-    runs: Annotated[float, typer.Option(help="Independent runs.")] = 100,
+    horizon: Annotated[str, typer.Option(help="Steps of a run.")] = "1e7",
+    runs: Annotated[str, typer.Option(help="Independent runs.")] = "100",
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
     processes: Annotated[int, typer.Option(help="Processes to use; the numbers do not depend on it.")] = 1,
     csv: Annotated[Path | None, typer.Option(help="Write regret at every checkpoint to this new file.")] = None,
@@ -56,6 +71,8 @@ def simulate(
     _one_of("setting-as", setting_as, ("paper", "strict"))
     if csv is not None and csv.exists():
         raise InvalidInput(f"{csv} exists: name another file, or remove it first")
+    if csv is not None and not csv.parent.is_dir():
+        raise InvalidInput(f"the folder {csv.parent} does not exist: make it first")
     environment = Bernoulli(_numbers("means", means))
     budgets = _budgets(rho, epsilon, privacy_delta)
     policies: dict[str, Policy[Any]] = {
@@ -63,7 +80,8 @@ def simulate(
         for name in policy.split(",")
         for budget in budgets
     }
-    result = run_simulation(policies, environment, horizon, runs, seed, processes=processes)  # type: ignore[arg-type]
+    steps, repeats = _number("horizon", horizon), _number("runs", runs)
+    result = run_simulation(policies, environment, steps, repeats, seed, processes=processes)
     if csv is not None:
         result.to_csv(csv)
     if as_json:
@@ -110,20 +128,22 @@ def _policy(name: str, arms: int, budget: Budget, beta: float, variant: str) -> 
     return POLICIES[name](n_arms=arms, budget=budget, beta=beta, variant=variant)  # type: ignore[call-arg]
 
 
-def _budgets(rho: str, epsilon: str | None, delta: float | None) -> list[Budget]:
+def _budgets(rho: str | None, epsilon: str | None, delta: float | None) -> list[Budget]:
     """rho alone: zCDP. epsilon alone: pure DP. epsilon and delta: (epsilon, delta)-DP."""
     if epsilon is None:
         if delta is not None:
             raise InvalidInput("--privacy-delta belongs to --epsilon: give both, or --rho alone")
-        return [NoPrivacy() if math.isinf(r) else zCDP(r) for r in _numbers("rho", rho)]
+        return [NoPrivacy() if r == math.inf else zCDP(r) for r in _numbers("rho", rho or "0.1,1,inf")]
+    if rho is not None:
+        raise InvalidInput("give --rho or --epsilon, not both")
     levels = _numbers("epsilon", epsilon)
     if delta is None:
-        return [NoPrivacy() if math.isinf(e) else PureDP(e) for e in levels]
-    return [NoPrivacy() if math.isinf(e) else ApproxDP(e, delta) for e in levels]
+        return [NoPrivacy() if e == math.inf else PureDP(e) for e in levels]
+    return [NoPrivacy() if e == math.inf else ApproxDP(e, delta) for e in levels]
 
 
 def _label(budget: Budget) -> str:
-    return "inf" if isinstance(budget, NoPrivacy) else str(budget)
+    return "no privacy" if isinstance(budget, NoPrivacy) else str(budget)
 
 
 def _numbers(name: str, text: str) -> list[float]:
@@ -131,6 +151,13 @@ def _numbers(name: str, text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise InvalidInput(f"--{name} must be numbers with commas between, got {text!r}") from None
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text) if set(text.lower()) & set(".en") else int(text)
+    except ValueError:
+        raise InvalidInput(f"--{name} must be a number such as 1e7 or 10_000_000, got {text!r}") from None
 
 
 def _one_of(name: str, value: str, known: Any) -> None:

@@ -45,7 +45,9 @@ class Bernoulli:
             values = tuple(float(p) for p in self.probabilities)
         except (TypeError, ValueError):
             raise InvalidInput(f"the means must be numbers, got {self.probabilities!r}") from None
-        if not values or not all(0 <= p <= 1 for p in values):
+        if not values:
+            raise InvalidInput("the means must name at least one arm")
+        if not all(0 <= p <= 1 for p in values):
             raise InvalidInput(f"the means of Bernoulli arms must lie in [0, 1], got {list(values)}")
         object.__setattr__(self, "probabilities", values)
 

@@ -60,16 +60,29 @@ def guarantee_for(
     per_person = None
     if limit is not None:
         per_person = promised if unit == "person" else budget.group_cost(promised, limit)
-    protected = "one reward" if unit == "reward" else f"all rewards of one person (at most {limit})"
-    words = (
-        f"{'epsilon-Interactive DP with epsilon' if pure else 'rho-Interactive zCDP with rho'} = {promised:.6g} "
-        f"for the value of {protected}; {spent:.6g} of it is spent. Whatever the value of {protected} was, the "
-        f"odds of anything published change by a factor of at most {_factor(epsilon)}"
-        + ("." if pure else f", but for a probability of {delta:g}.")
-    )
-    if limit is not None and unit == "reward":
-        words += f" For all rewards of one person (at most {limit}) it is {per_person:.6g}."
+    words = _in_words(budget, unit, limit, promised, spent, epsilon, delta)
+    if per_person is not None and unit == "reward":
+        words += f" For all rewards of one person (at most {limit}) {_symbol(budget)} is {per_person:.6g}."
     return Guarantee(unit, budget, True, promised, spent, epsilon, delta, per_person, words)
+
+
+def _symbol(budget: Budget) -> str:
+    return "epsilon" if isinstance(budget, PureDP) else "rho"
+
+
+def _in_words(
+    budget: Budget, unit: Unit, limit: int | None, promised: float, spent: float, epsilon: float, delta: float
+) -> str:
+    protected = "one reward" if unit == "reward" else f"all rewards of one person (at most {limit})"
+    symbol = _symbol(budget)
+    notion = "pure DP" if symbol == "epsilon" else "zCDP"
+    exception = f", but for a probability of {delta:g}" if delta else ""
+    return (
+        f"{budget} for the value of {protected}, kept as {symbol}-Interactive {notion} with {symbol} = {promised:.6g}. "
+        f"Whatever that value was, the odds of anything published change by a factor of at most "
+        f"{_factor(epsilon)}{exception}. Spent so far: {spent:.6g} of {promised:.6g}; the first release of an episode "
+        f"spends it, and it never grows beyond."
+    )
 
 
 def _factor(epsilon: float) -> str:

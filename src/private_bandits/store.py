@@ -171,6 +171,7 @@ class SqliteStore:
     @classmethod
     def create(cls, path: Path, settings: Settings, public: PublicState) -> SqliteStore:
         """A new file, readable by its owner alone. Refused where an agent's file stands already."""
+        _refuse_folder(path)
         if not path.parent.is_dir():
             raise AgentFileMissing(f"the folder {path.parent} does not exist: make it first")
         with contextlib.suppress(FileExistsError):  # what stands there is looked at below
@@ -186,6 +187,7 @@ class SqliteStore:
     @classmethod
     def open(cls, path: Path) -> tuple[SqliteStore, Settings]:
         """Take over an agent's file. Refused while another agent has it."""
+        _refuse_folder(path)
         if not path.exists():
             raise AgentFileMissing(f"no agent's file at {path}: make one with Agent(policy, path=...)")
         store = cls(path)
@@ -375,6 +377,11 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _close(connection: sqlite3.Connection, ownership: _Ownership) -> None:
     connection.close()
     ownership.give_back()
+
+
+def _refuse_folder(path: Path) -> None:
+    if path.is_dir():
+        raise AgentFileInvalid(f"{path} is a folder: name a file")
 
 
 def _busy(path: Path) -> AgentBusy:

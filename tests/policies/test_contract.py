@@ -118,7 +118,7 @@ def test_only_learn_changes_the_state(policy: Policy[Any]) -> None:
     state = agent._public.policy
     before = json.dumps(policy.dump_state(state))
     for waiting in ([0, 0, 0], [1, 0, 5], [3, 3, 3]):
-        action = policy.recommend(state, waiting)
+        action = policy.recommend(state, waiting, step=99)
         entry = policy.entry(state, action)
         if entry is not None:
             policy.due(state, entry[0], 1)

@@ -100,8 +100,8 @@ class Policy(ABC, Generic[State]):
         """The state before the first decision, for rewards in [low, high]."""
 
     @abstractmethod
-    def recommend(self, state: State, waiting: Sequence[int]) -> int:
-        """The next action; waiting[a] decisions for action a are open. Changes nothing."""
+    def recommend(self, state: State, waiting: Sequence[int], step: int) -> int:
+        """The action of decision number `step`; waiting[a] decisions for action a are open. Changes nothing."""
 
     @abstractmethod
     def entry(self, state: State, action: int) -> tuple[int, tuple[int, ...]] | None:
@@ -140,7 +140,7 @@ class FiniteArmsPolicy(Policy[State]):
 
     setting: ClassVar[str] = "finite"
 
-    n_arms: int | None = None
+    n_arms: int | Sequence[str] | None = None
     budget: Budget | None = None
     arms: Sequence[str] | None = None
 
@@ -179,14 +179,16 @@ def check_variant(variant: str) -> None:
         raise InvalidInput(f"variant must be one of {', '.join(map(repr, VARIANTS))}, got {variant!r}")
 
 
-def _arm_names(n_arms: int | None, arms: Sequence[str] | None) -> tuple[str, ...]:
+def _arm_names(n_arms: int | Sequence[str] | None, arms: Sequence[str] | None) -> tuple[str, ...]:
+    if arms is None and isinstance(n_arms, (list, tuple)):
+        n_arms, arms = None, n_arms
     if arms is None:
         if isinstance(n_arms, bool) or not isinstance(n_arms, int) or n_arms < 1:
             raise InvalidInput(f"n_arms must be a whole number of at least 1, got {n_arms!r}")
         return tuple(f"arm {i}" for i in range(n_arms))
     names = tuple(arms)
     if isinstance(arms, str) or not names or not all(isinstance(n, str) and n for n in names):
-        raise InvalidInput(f"arms must be a list of names, got {arms!r}")
+        raise InvalidInput(f"arms must be a list of names, which are texts, got {arms!r}")
     if len(set(names)) < len(names):
         raise InvalidInput(f"arms must have different names, got {list(names)}")
     if n_arms is not None and n_arms != len(names):

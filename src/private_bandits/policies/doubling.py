@@ -25,6 +25,8 @@ from private_bandits.policies.base import Estimate, FiniteArmsPolicy
 Array = NDArray[np.float64]
 
 UNIT_WEIGHT = (1,)
+RETRY = 32
+"""An arm without any reward is tried again at 2 RETRY K decisions, and each time their number has doubled."""
 
 
 @dataclass
@@ -72,11 +74,14 @@ class DoublingPolicy(FiniteArmsPolicy[DoublingState]):
         zeros = [0.0] * k
         return DoublingState(low, high, [0] * k, [0] * k, [0] * k, zeros[:], zeros[:], zeros[:], choice=None, unseen=k)
 
-    def recommend(self, state: DoublingState, waiting: Sequence[int]) -> int:
-        """First every arm once; then the choice. Nothing released at all: the arm with fewest open decisions."""
+    def recommend(self, state: DoublingState, waiting: Sequence[int], step: int) -> int:
+        """First every arm once; then the choice. Nothing released at all: the arm with fewest open decisions.
+
+        An arm whose first rewards never come is tried again now and then, so that no arm is lost for ever.
+        """
         if state.unseen:
             for arm, released in enumerate(state.released):
-                if not released and not waiting[arm]:
+                if not released and (not waiting[arm] or step >= RETRY * len(waiting) * 2 ** waiting[arm]):
                     return arm
         if state.choice is None:
             return min(range(len(waiting)), key=waiting.__getitem__)

@@ -98,7 +98,8 @@ def regret_curves(
         state.play(arm, steps)
         times.append(state.time.copy())
         regrets.append(state.regret.copy())
-        report(float(state.time.mean()) / horizon)
+        # Episodes double, so work is done in proportion to the logarithm of time.
+        report(float(np.log1p(state.time).mean() / np.log1p(horizon)))
 
     everywhere = np.ones(len(state.row), dtype=np.int64)
     for arm in range(min(len(environment.means), horizon)):

@@ -29,6 +29,8 @@ ENGINES: dict[str, Any] = {"doubling": finite.regret_curves, "steps": steps.regr
 """What runs a policy, by the name in its class."""
 BLOCK = 10_000
 """Runs simulated together: bounds the memory, and is the piece of work that goes to a process."""
+LARGEST = 10**18
+"""Steps and counts have to fit into 64 bits."""
 PATIENCE = 2.0
 """Seconds before a progress bar appears."""
 
@@ -41,6 +43,7 @@ class Simulation:
     """
 
     policies: Mapping[str, Policy[Any]]
+    environment: FiniteEnvironment
     horizon: int
     runs: int
     seed: int
@@ -92,15 +95,22 @@ class Simulation:
 
     def to_json(self) -> dict[str, Any]:
         """What the command line prints with --json."""
-        note = "simulated with seeded noise: no privacy holds for these runs"
-        return {"results": self.summary(), "seconds": self.seconds, "note": note}
+        settings = {name: policy.to_dict() for name, policy in self.policies.items()}
+        return {
+            "results": self.summary(),
+            "seconds": self.seconds,
+            "environment": str(self.environment),
+            "seed": self.seed,
+            "policies": settings,
+            "note": "simulated with seeded noise: no privacy holds for these runs",
+        }
 
 
 def simulate(
     policies: Mapping[str, Policy[Any]],
     environment: FiniteEnvironment,
-    horizon: int = 10**7,
-    runs: int = 100,
+    horizon: float = 10**7,
+    runs: float = 100,
     seed: int = 0,
     checkpoints: Sequence[int] | None = None,
     processes: int = 1,
@@ -139,7 +149,7 @@ def simulate(
             ]
     stacked = np.concatenate(done, axis=1)
     curves = {name: stacked[i] for i, name in enumerate(policies)}
-    return Simulation(dict(policies), horizon, runs, seed, points, curves, time.perf_counter() - started)
+    return Simulation(dict(policies), environment, horizon, runs, seed, points, curves, time.perf_counter() - started)
 
 
 @dataclass(frozen=True)
@@ -178,12 +188,16 @@ def check_count(name: str, value: float, least: int = 1) -> int:
         raise InvalidInput(f"{name} must be a whole number of at least {least}, got {value!r}")
     if math.isinf(value) or value != int(value) or value < least:
         raise InvalidInput(f"{name} must be a whole number of at least {least}, got {value!r}")
+    if value > LARGEST:
+        raise InvalidInput(f"{name} must be at most {LARGEST:g}, got {value!r}")
     return int(value)
 
 
 def _check_policies(policies: Mapping[str, Policy[Any]], environment: FiniteEnvironment) -> None:
-    if not policies:
-        raise InvalidInput("policies must name at least one policy")
+    if not isinstance(policies, Mapping) or not policies:
+        raise InvalidInput('policies must name at least one policy, as in {"private": AdaCUCB(...)}')
+    if not hasattr(environment, "reward_sums"):
+        raise InvalidInput(f"environment must be one such as Bernoulli(...), got {type(environment).__name__}")
     for name, policy in policies.items():
         if not isinstance(policy, Policy):
             raise InvalidInput(f"policy {name!r} must be a policy such as AdaCUCB(...), got {type(policy).__name__}")
