@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, NoReturn, Self, overload
 from private_bandits.budget import Budget, check_probability
 from private_bandits.episode import Episode
 from private_bandits.errors import (
+    AgentBusy,
     AgentClosed,
     ClosedDecision,
     InvalidInput,
@@ -26,7 +27,7 @@ from private_bandits.errors import (
     UnknownDecision,
 )
 from private_bandits.guarantee import Guarantee, Unit, guarantee_for
-from private_bandits.ledger import Ledger
+from private_bandits.ledger import Ledger, Release
 from private_bandits.policies import Estimate, Policy
 from private_bandits.release import Door
 from private_bandits.rewards import RewardRange
@@ -59,12 +60,10 @@ _AGENTS: weakref.WeakSet[Agent] = weakref.WeakSet()
 
 def _end_in_child() -> None:
     """A forked copy of an agent would release the same sums with noise of its own."""
-    for agent in _AGENTS:
+    for agent in list(_AGENTS):
         agent._ended = "belongs to the process that this one was forked from"
         agent._readable = False
         agent._lock = threading.RLock()  # another thread may have held the old one
-        if agent._file is not None:
-            agent._file.abandon()
 
 
 if hasattr(os, "register_at_fork"):
@@ -114,7 +113,7 @@ class Agent:
         settings = Settings(
             policy=policy,
             reward_range=RewardRange.of(reward_range),
-            max_rewards_per_person=_whole("max_rewards_per_person", max_rewards_per_person, 1),
+            max_rewards_per_person=_whole("max_rewards_per_person", max_rewards_per_person, 1, 10**9),
             unit=unit,
             seed=_whole("seed", seed, 0),
             give_up_after=_whole("give_up_after", give_up_after, 1),
@@ -151,7 +150,6 @@ class Agent:
         self._file = file
         self._people: PeopleCounts = CountsInMemory() if file is None else file
         self._door = door
-        self._ledger = Ledger(door.ledger.rows)
         self._public = public
         self._private = private
         self._names = settings.policy.arm_names
@@ -162,6 +160,8 @@ class Agent:
         self._lock = threading.RLock()
         self._ended: str | None = None
         self._readable = True
+        self._lasting = file is not None
+        self._dirty = False  # whether memory is ahead of the file
         _AGENTS.add(self)
 
     # Asking.
@@ -177,15 +177,23 @@ class Agent:
         Many may be open at once: they walk through the policy's plan (at first every arm once) and beyond it
         get the current public choice. `person` counts only where max_rewards_per_person is set.
         """
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._refuse_reentry()
         with self._lock:
             if self._ended is not None:
                 self._refuse()
             who = None
             if self._settings.max_rewards_per_person is not None:
                 who = self._check_person(person)
-            found = self._decide(who) if n is None else [self._decide(who) for _ in range(_count(n))]
-            if self._file is not None:
-                self._commit(self._file)
+            count = None if n is None else _count(n)
+            try:
+                self._dirty = self._lasting
+                found = self._decide(who) if count is None else [self._decide(who) for _ in range(count)]
+                if self._file is not None:
+                    self._commit(self._file)
+            except BaseException:
+                self._end_if_dirty()
+                raise
             return found
 
     def _decide(self, person: str | None) -> Decision:
@@ -223,98 +231,128 @@ class Agent:
         A reward outside the range is clipped. A decision that is unknown, or closed, or a reward that is not
         a finite number, is refused and nothing changes; no error tells anything about stored values.
         """
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._refuse_reentry()
         with self._lock:
             if self._ended is not None:
                 self._refuse()
             told = self._check_told(decision, reward, played)
+            if self._ended is not None:  # once more: the code of a reward's own type may have forked
+                self._refuse()
             try:
-                self._take(told)
-            except PrivateBanditsError:
-                raise  # nothing was changed
+                self._dirty = self._lasting
+                refused = self._take(told)
+                if refused is not None:
+                    self._dirty = False
+                    raise refused
+                if self._file is not None:
+                    self._commit(self._file)
             except BaseException:
-                self._interrupted()
+                self._end_if_dirty()
                 raise
-            if self._file is not None:
-                self._commit(self._file)
 
     def tell_many(self, rewards: Iterable[tuple[Any, ...]]) -> None:
         """Many (decision, reward) or (decision, reward, played) at once, checked before any is taken."""
+        items = list(rewards)  # before the lock: a generator may do anything
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._refuse_reentry()
         with self._lock:
             if self._ended is not None:
                 self._refuse()
-            batch = [self._check_told(*_told_parts(item)) for item in rewards]
+            batch = [self._check_told(*_told_parts(item)) for item in items]
             seen: set[str] = set()
             for told in batch:
                 if told[0] in seen:
                     raise ClosedDecision(f"decision {told[0]} is twice in the batch: nothing was changed")
                 seen.add(told[0])
+            if self._ended is not None:  # once more, as in tell
+                self._refuse()
+            self._take_all(batch)
+
+    def _take_all(self, batch: list[_Told]) -> None:
+        refused = None
+        try:
+            self._dirty = self._lasting
             for taken, told in enumerate(batch):
-                try:
-                    self._take(told)
-                except PrivateBanditsError as error:
-                    error.add_note(f"{taken} of {len(batch)} rewards were taken before; the others are still open")
-                    if self._file is not None:
-                        self._commit(self._file)
-                    raise
-                except BaseException:
-                    self._interrupted()
-                    raise
+                refused = self._take(told)
+                if refused is not None:
+                    refused.add_note(f"{taken} of {len(batch)} rewards were taken before; the others are still open")
+                    break
             if self._file is not None:
                 self._commit(self._file)
+        except BaseException:
+            self._end_if_dirty()
+            raise
+        if refused is not None:
+            raise refused
 
     def give_up(self, decision: Decision | str) -> None:
         """Close a decision whose reward will never come. Its play is recommended again where it was planned."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._refuse_reentry()
         with self._lock:
             if self._ended is not None:
                 self._refuse()
-            self._give_up(*self._find(decision))
-            if self._file is not None:
-                self._commit(self._file)
+            key, opened = self._find(decision)
+            try:
+                self._dirty = self._lasting
+                self._give_up(key, opened)
+                if self._file is not None:
+                    self._commit(self._file)
+            except BaseException:
+                self._end_if_dirty()
+                raise
 
-    def _take(self, told: _Told) -> None:
+    def _take(self, told: _Told) -> PrivateBanditsError | None:
         """Add a checked reward to its sum, and release the sum if that completes it.
 
-        The decision is closed before the sum changes: however this is interrupted, no reward counts twice.
+        Returns the refusal, if there is one: then nothing was changed. The decision is closed and its person
+        counted before the sum changes: however this is interrupted, no reward counts twice or beyond the limit.
         """
         key, decision, played, reward = told
         public, person = self._public, decision.person
-        del public.open[key]
+        if public.open.pop(key, None) is None:
+            return ClosedDecision(f"decision {key} was closed while its reward was being told")
         public.waiting[decision.action] -= 1
         entry = self._policy.entry(public.policy, played)
-        episode = None
+        episode = row = None
         if entry is not None and (person is None or self._within_limit(person)):
+            if person is not None:
+                self._people.count_rewards_of(person, 1)
             try:
-                episode = self._add(*entry, reward)
-            except PrivateBanditsError:
+                episode, row = self._add(*entry, reward)
+            except PrivateBanditsError as refusal:
                 public.open[key] = decision
                 public.waiting[decision.action] += 1
-                raise
-            if person is not None:
-                self._people.took_reward_of(person)
+                if person is not None:
+                    self._people.count_rewards_of(person, -1)
+                return refusal
+        if row is not None:
+            self._policy.learn(public.policy, row, public.asked + 1)
         if self._file is not None:
-            self._file.closed(decision, episode)
+            self._file.closed(decision, episode, row)
+        return None
 
-    def _add(self, key: int, weight: tuple[int, ...], reward: int) -> Episode:
-        """The open episode of `key` after the reward: with it, or empty where it completed a release."""
-        state, episodes = self._public.policy, self._private.episodes
+    def _add(self, key: int, weight: tuple[int, ...], reward: int) -> tuple[Episode, Release | None]:
+        """The open episode of `key` after the reward, and the release of the last one where that completed it.
+
+        Whatever this raises on purpose, it raises before anything changed.
+        """
+        episodes = self._private.episodes
         episode = episodes.get(key)
         if episode is None:
             episode = episodes[key] = self._door.open_episode(key, 1, len(weight))
-        if not self._policy.due(state, key, episode.count + 1):
+        if not self._policy.due(self._public.policy, key, episode.count + 1):
             episode.add(weight, reward)
-            return episode
+            return episode, None
         full = episode.with_one_more(weight, reward)
         # Taken out first: whatever happens, this episode does not go through the door twice.
-        episodes[key] = self._door.open_episode(key, episode.number + 1, len(weight))
+        episodes[key] = following = self._door.open_episode(key, episode.number + 1, len(weight))
         try:
-            row = self._door.release(full)
+            return following, self._door.release(full)
         except PrivateBanditsError:
             episodes[key] = episode
             raise
-        self._policy.learn(state, row, self._public.asked + 1)
-        if self._file is not None:
-            self._file.released(row)
-        return episodes[key]
 
     def _within_limit(self, person: str) -> bool:
         limit = self._settings.max_rewards_per_person
@@ -324,7 +362,7 @@ class Agent:
         del self._public.open[key]
         self._public.waiting[opened.action] -= 1
         if self._file is not None:
-            self._file.closed(opened, None)
+            self._file.closed(opened, None, None)
 
     # What is public.
 
@@ -335,6 +373,8 @@ class Agent:
         rewards of an arm share one mean whatever happened before.
         """
         check_probability("delta", delta)
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._refuse_reentry()
         with self._lock:
             self._check_readable()
             return self._policy.estimates(self._public.policy, delta)
@@ -361,11 +401,11 @@ class Agent:
     @property
     def ledger(self) -> Ledger:
         """Every release so far and its cost, as it stands now."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._refuse_reentry()
         with self._lock:  # a release is seen by nobody before it is on disk
             self._check_readable()
-            if len(self._ledger) != len(self._door.ledger):
-                self._ledger = Ledger(self._door.ledger.rows)
-            return self._ledger
+            return Ledger(self._door.ledger.rows)
 
     @property
     def policy(self) -> Policy[Any]:
@@ -387,6 +427,8 @@ class Agent:
     @property
     def open_decisions(self) -> list[Decision]:
         """Decisions that wait for a reward, oldest first."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._refuse_reentry()
         with self._lock:
             self._check_readable()
             return [Decision(key, o.action, self._names[o.action]) for key, o in self._public.open.items()]
@@ -395,15 +437,19 @@ class Agent:
         public = self._public
         s = self._settings
         options = f"reward_range=({s.reward_range.low:g}, {s.reward_range.high:g}), unit={s.unit!r}"
+        if s.seed is not None:
+            options += f", seed={s.seed}: no privacy"
         return f"Agent({self.policy}, {options}, {public.asked} asked, {len(public.open)} open)"
 
     # Its life.
 
     def close(self) -> None:
         """Let go of the file. An agent in memory is gone with this."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._refuse_reentry()
         with self._lock:
             if self._ended is None:
-                self._end("was closed", readable=True)
+                self._end("was closed", readable=not self._dirty)
 
     def __enter__(self) -> Self:
         return self
@@ -415,38 +461,44 @@ class Agent:
         raise TypeError("an agent cannot be copied or pickled: two copies of one state would spend the budget twice")
 
     def _commit(self, file: SqliteStore) -> None:
+        failure = None
         try:
             file.commit(self._public)
         except sqlite3.Error as error:
-            self._end(f"could not write its file ({error})", readable=False)
+            failure = str(error)
+        if failure is not None:  # told outside of the block above, whose exception knows what was to be written
+            self._end(f"could not write its file ({failure})", readable=False)
             raise AgentClosed(
-                f"the agent could not write its file ({error}) and has ended; the file holds everything up to "
+                f"the agent could not write its file ({failure}) and has ended; the file holds everything up to "
                 "the call before: mend the cause, resume with Agent.open(path) and tell again"
-            ) from None
-        except BaseException:
-            self._interrupted()
-            raise
+            )
+        self._dirty = False
 
-    def _interrupted(self) -> None:
-        """After an interrupt in the middle of a change, a file is right and this agent may not be."""
-        if self._file is not None:
+    def _end_if_dirty(self) -> None:
+        """After an interrupt in the middle of a change the file is right, and this agent may not be."""
+        if self._dirty and self._ended is None:
             self._end("was interrupted", readable=False)
 
     def _end(self, reason: str, readable: bool) -> None:
         """No more changes. What did not reach the file may not be read either: it was never released."""
         self._readable = self._readable and readable
-        if self._ended is None and self._file is not None:
-            self._file.close()
         self._ended = reason
+        if self._file is not None:
+            self._file.close()
 
     # Checks. None of them looks at a sum.
 
+    def _refuse_reentry(self) -> NoReturn:
+        """A signal handler or finalizer that runs in the middle of a call would see, or write, half of a change."""
+        raise AgentBusy("the agent is in the middle of a call of this thread: in a signal handler, set a flag")
+
     def _check_readable(self) -> None:
-        if not self._readable:
+        if self._dirty or not self._readable:
             self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise AgentClosed(f"the agent {self._ended}: resume it with Agent.open(path) if it has a file")
+        reason = self._ended or "was interrupted"
+        raise AgentClosed(f"the agent {reason}: resume it with Agent.open(path) if it has a file")
 
     def _check_told(self, decision: Decision | str, reward: Any, played: int | str | None) -> _Told:
         key, opened = self._find(decision)
@@ -510,9 +562,9 @@ def _told_parts(item: Any) -> tuple[Any, Any, Any]:
     return parts[0], parts[1], parts[2] if len(parts) == 3 else None
 
 
-def _whole(name: str, value: int | None, least: int) -> int | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-        raise InvalidInput(f"{name} must be a whole number of at least {least}, got {value!r}")
+def _whole(name: str, value: int | None, least: int, most: int = 2**62) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most):
+        raise InvalidInput(f"{name} must be a whole number from {least} to {most:g}, got {value!r}")
     return value
 
 

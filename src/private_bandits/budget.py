@@ -25,9 +25,11 @@ BUDGETS: dict[str, type[Budget]] = {}
 
 
 def check_positive(name: str, value: float) -> float:
-    """A number that has to be positive and finite."""
+    """A number that has to be positive and finite, and far from the ends of what a float can hold."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
         raise InvalidInput(f"{name} must be a positive, finite number, got {value!r}")
+    if not 1e-200 <= value <= 1e200:
+        raise InvalidInput(f"{name} must lie between 1e-200 and 1e200, got {value!r}")
     return float(value)
 
 
@@ -233,11 +235,15 @@ def epsilon_of(rho: float, delta: float) -> float:
 
     def bound(log_excess: float) -> float:
         excess = math.exp(log_excess)  # alpha - 1
-        alpha = 1.0 + excess
-        return alpha * rho - (math.log(alpha) + math.log(delta)) / excess + log_excess - math.log(alpha)
+        parts = (
+            (1.0 + excess) * rho,
+            -(math.log1p(excess) + math.log(delta)) / excess,
+            -math.log1p(math.exp(-log_excess)),  # log(1 - 1/alpha)
+        )
+        return math.fsum(parts) + 4e-16 * math.fsum(map(abs, parts))  # rounding errs on the safe side
 
     # The bound falls and then rises in alpha: golden section over log(alpha - 1).
-    return max(0.0, _minimum(bound, -30.0, 60.0))
+    return max(0.0, _minimum(bound, -30.0, 700.0))
 
 
 @lru_cache(maxsize=1024)

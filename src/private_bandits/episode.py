@@ -16,7 +16,7 @@ INT64 = 2**63
 TAIL = 12  # standard deviations of noise kept free below 2^63; beyond them lies less than 1e-32
 
 GRID = 2**24
-_STORED = ("key", "number", "count", "max_squared", "max_l1", "weight_sums", "totals")
+_STORED = ("key", "number", "count", "max_squared", "max_l1")
 LARGEST_EPISODE = 2**38  # rewards of weight one that fit into one episode on the full grid
 
 
@@ -47,13 +47,23 @@ class Grid:
         return cls(steps=steps, capacity=int(INT64 - 1 - math.ceil(TAIL * noise_per_step * steps)))
 
 
-class HiddenTotals(list[int]):
-    """Raw sums, which no repr shows: not in a log, not in what a crash reporter prints of local variables."""
+class HiddenTotals:
+    """Raw sums, which no repr shows: not in a log, not in what a crash reporter prints of local variables.
+
+    Not a sequence, because such reporters walk through sequences.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: list[int]) -> None:
+        self._values = values
+
+    def reveal(self) -> list[int]:
+        """A copy of the sums, for the door and the store."""
+        return list(self._values)
 
     def __repr__(self) -> str:
         return "<hidden>"
-
-    __str__ = __repr__
 
 
 class Episode:
@@ -109,13 +119,15 @@ class Episode:
         i = 0
         for part in weight:
             self.weight_sums[i] += part
-            self.totals[i] += part * reward
+            self.totals._values[i] += part * reward
             i += 1  # noqa: SIM113  (enumerate doubles the time of the one-dimensional sums)
 
     def _measure(self, weight: tuple[int, ...]) -> None:
         """Take a weight's norms into account, before any of it is summed."""
-        if len(weight) != len(self.totals):
-            raise InvalidInput(f"the weight has {len(weight)} coordinates, the sum has {len(self.totals)}")
+        if type(weight) is not tuple:  # what can change later would be measured once and summed as something else
+            raise InvalidInput(f"a weight must be a tuple, got a {type(weight).__name__}")
+        if len(weight) != len(self.weight_sums):
+            raise InvalidInput(f"the weight has {len(weight)} coordinates, the sum has {len(self.weight_sums)}")
         self.max_l1 = max(self.max_l1, sum(map(abs, weight)))
         self.max_squared = max(self.max_squared, sum(part * part for part in weight))
         self._fits = self.grid.capacity // (self.grid.steps * max(1, self.max_l1))
@@ -124,7 +136,6 @@ class Episode:
     def with_one_more(self, weight: tuple[int, ...], reward: int) -> Episode:
         """A copy that holds one reward more; this one stays as it is."""
         other = Episode.load(self.dump(), self.grid)
-        other.weight_sums = list(self.weight_sums)
         other.add(weight, reward)
         return other
 
@@ -142,7 +153,9 @@ class Episode:
 
     def dump(self) -> dict[str, Any]:
         """Plain data for the store. Private: it holds the sum."""
-        return {name: getattr(self, name) for name in _STORED} | {"steps": self.grid.steps}
+        public = {name: getattr(self, name) for name in _STORED}
+        sums = {"weight_sums": list(self.weight_sums), "totals": self.totals.reveal()}
+        return public | sums | {"steps": self.grid.steps}
 
     @classmethod
     def load(cls, data: Mapping[str, Any], grid: Grid) -> Episode:
@@ -152,6 +165,7 @@ class Episode:
         episode = cls(data["key"], data["number"], len(data["totals"]), grid)
         for name in _STORED:
             setattr(episode, name, data[name])
+        episode.weight_sums = data["weight_sums"]
         episode._fits = grid.capacity // (grid.steps * max(1, episode.max_l1))
         episode.totals = HiddenTotals(data["totals"])
         return episode

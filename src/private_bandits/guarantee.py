@@ -76,14 +76,18 @@ def _in_words(
     protected = "one reward" if unit == "reward" else f"all rewards of one person (at most {limit})"
     symbol = _symbol(budget)
     notion = "pure DP" if symbol == "epsilon" else "zCDP"
-    exception = f", but for a probability of {delta:g}" if delta else ""
+    addend = f", plus {delta:g}" if delta else ""
     return (
         f"{budget} for the value of {protected}, kept as {symbol}-Interactive {notion} with {symbol} = {promised:.6g}. "
-        f"Whatever that value was, the odds of anything published change by a factor of at most "
-        f"{_factor(epsilon)}{exception}. Spent so far: {spent:.6g} of {promised:.6g}; the first release of an episode "
+        f"Whatever that value was, the probability of anything that could be published changes by at most a factor of "
+        f"{_factor(epsilon)}{addend}. Spent so far: {spent:.6g} of {promised:.6g}; the first release of an episode "
         f"spends it, and it never grows beyond."
     )
 
 
 def _factor(epsilon: float) -> str:
-    return f"exp({epsilon:.4g})" if epsilon > 20 else f"{math.exp(epsilon):.4g}"
+    """exp(epsilon), rounded up to four figures."""
+    if epsilon > 20:
+        return f"exp({math.ceil(epsilon * 100) / 100:.10g})"
+    unit = 10.0 ** (math.floor(epsilon / math.log(10)) - 3)
+    return f"{math.ceil(math.exp(epsilon) / unit) * unit:.6g}"

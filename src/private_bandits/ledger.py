@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
+from types import MappingProxyType
 from typing import Any
 
 from private_bandits.budget import NoiseKind
@@ -45,6 +46,9 @@ class Release:
     calibrated: float
     private: bool
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "episodes", MappingProxyType(dict(self.episodes)))  # nobody edits a row
+
     @property
     def cost(self) -> float:
         """What it costs a reward of multiplier one: infinite unless the noise is unforeseeable."""
@@ -52,7 +56,8 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        return asdict(self)
+        data = {f.name: getattr(self, f.name) for f in fields(self)}
+        return data | {"episodes": dict(self.episodes)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Release:

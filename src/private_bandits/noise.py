@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -24,6 +24,13 @@ dp.enable_features("contrib")
 INT64 = 2**63
 
 Draw = Callable[[list[int]], list[int]]
+
+
+class Hidden(Protocol):
+    """A holder of raw sums that shows them to nobody else (episode.HiddenTotals)."""
+
+    def reveal(self) -> list[int]:
+        """The raw sums."""
 
 
 @dataclass(frozen=True)
@@ -42,19 +49,25 @@ class Mechanism:
     secret: bool
     draw: Draw = field(repr=False)
 
-    def __call__(self, totals: Sequence[int]) -> list[int]:
+    def __call__(self, totals: Hidden) -> list[int]:
         """The totals with noise. Whatever goes wrong, no word about the totals comes out."""
         # OpenDP's own error texts may hold its argument. Raising outside the except block, and with no local
         # that names a total, keeps them out of the message, the chain and what crash reporters print.
-        failed = not all(type(total) is int and -INT64 < total < INT64 for total in totals)
+        failed: type[BaseException] | None = None
         noisy: list[int] = []
-        if not failed:
+        if not all(type(total) is int and -INT64 < total < INT64 for total in totals.reveal()):
+            failed = NoiseFailed
+        else:
             try:
-                noisy = self.draw(list(totals))
-            except Exception:
-                failed = True
-        if failed or len(noisy) != len(totals):
+                noisy = self.draw(totals.reveal())
+            except Exception:  # any of them could tell
+                failed = NoiseFailed
+            except BaseException as interrupt:  # Ctrl-C: its traceback would hold OpenDP's argument
+                failed = type(interrupt)
+        if failed is NoiseFailed:
             raise NoiseFailed("the noise could not be drawn: nothing was released and nothing was changed")
+        if failed is not None:
+            raise failed
         return noisy
 
 

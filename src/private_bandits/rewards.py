@@ -79,9 +79,12 @@ class RewardRange:
         if not isinstance(reward, numbers.Real) and type(reward).__name__ not in ("bool", "bool_"):
             raise InvalidInput(f"reward must be a finite number, got a value of type {type(reward).__name__}")
         try:
-            return float(reward)
-        except OverflowError:  # finite, and far outside any range
+            value = float(reward)
+        except OverflowError:
+            value = math.inf
+        if math.isinf(value) and -math.inf < reward < math.inf:  # finite, and far outside any range
             return self.high if reward > 0 else self.low
+        return value
 
 
 def _is_finite(number: Any) -> bool:

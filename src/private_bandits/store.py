@@ -109,14 +109,23 @@ class PrivateState:
         return f"PrivateState({len(self.episodes)} open episodes, sums hidden)"
 
 
+class _Hidden:
+    """A text with a sum in it, on its way into the file; its repr does not show it."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
 class PeopleCounts(Protocol):
     """How many rewards of each person were taken."""
 
     def rewards_of(self, person: str) -> int:
         """How many rewards of this person were taken."""
 
-    def took_reward_of(self, person: str) -> None:
-        """One more of this person's rewards was taken."""
+    def count_rewards_of(self, person: str, more: int) -> None:
+        """So many more of this person's rewards are taken; -1 where one was refused after all."""
 
 
 class CountsInMemory:
@@ -129,9 +138,9 @@ class CountsInMemory:
         """From the counts."""
         return self._rewards_of.get(person, 0)
 
-    def took_reward_of(self, person: str) -> None:
+    def count_rewards_of(self, person: str, more: int) -> None:
         """Into the counts."""
-        self._rewards_of[person] = self.rewards_of(person) + 1
+        self._rewards_of[person] = self.rewards_of(person) + more
 
 
 _SCHEMA = (
@@ -156,14 +165,16 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._process = os.getpid()
         self._ownership = _Ownership(path)
         try:
             self._connection = _connect(path)
         except BaseException:
             self._ownership.give_back()
             raise
+        _STORES.add(self)
         # Also when the agent is dropped without being closed.
-        self._let_go = weakref.finalize(self, _close, self._connection, self._ownership)
+        self._let_go = weakref.finalize(self, _close, self._connection, self._ownership, self._process)
         self._synchronous = ""
         self._generation = 0
         self.forget()
@@ -176,7 +187,7 @@ class SqliteStore:
             raise AgentFileMissing(f"the folder {path.parent} does not exist: make it first")
         with contextlib.suppress(FileExistsError):  # what stands there is looked at below
             os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
-        store = cls(path)
+        store = cls(path.absolute())
         try:
             store._initialise(settings, public)
         except BaseException:
@@ -190,7 +201,7 @@ class SqliteStore:
         _refuse_folder(path)
         if not path.exists():
             raise AgentFileMissing(f"no agent's file at {path}: make one with Agent(policy, path=...)")
-        store = cls(path)
+        store = cls(path.absolute())
         try:
             return store, store._take_over()
         except BaseException:
@@ -200,6 +211,7 @@ class SqliteStore:
     def _initialise(self, settings: Settings, public: PublicState) -> None:
         if self._one("SELECT count(*) FROM sqlite_master")[0]:
             raise AgentFileExists(f"{self._path} exists: resume it with Agent.open({str(self._path)!r})")
+        self._path.chmod(0o600)  # an empty file may have stood there
         policy = settings.policy.dump_state(public.policy)
         self._run(
             [
@@ -242,11 +254,18 @@ class SqliteStore:
         for number, generation, action, person in rows:
             public.open[f"{settings.token}-{generation}-{number}"] = OpenDecision(number, action, person)
             public.waiting[action] += 1
-        private = PrivateState()
-        for (text,) in self._all("SELECT private FROM episodes"):
-            episode = Episode.load(json.loads(text), grid)
-            private.episodes[episode.key] = episode
-        return public, private
+        return public, PrivateState(self._load_episodes(grid))
+
+    def _load_episodes(self, grid: Grid) -> dict[int, Episode]:
+        found: dict[int, Episode] | None = None
+        try:
+            rows = self._all("SELECT private FROM episodes")
+            found = {episode.key: episode for episode in (Episode.load(json.loads(row[0]), grid) for row in rows)}
+        except (ValueError, KeyError, TypeError):
+            pass  # told below, outside of this block: the exception may hold a sum
+        if found is None:
+            raise AgentFileInvalid(f"{self._path} is damaged: its open sums cannot be read")
+        return found
 
     def load_ledger(self) -> list[Release]:
         """All rows, oldest first."""
@@ -257,16 +276,14 @@ class SqliteStore:
         """A decision was handed out."""
         self._asked[decision.number] = decision
 
-    def closed(self, decision: OpenDecision, episode: Episode | None) -> None:
-        """A decision has its reward, now in the episode, or was given up (None)."""
+    def closed(self, decision: OpenDecision, episode: Episode | None, row: Release | None) -> None:
+        """A decision has its reward or was given up; the episode that changed, and the release that followed."""
         if self._asked.pop(decision.number, None) is None:
             self._closed.append((decision.number,))
         if episode is not None:
             self._summed[episode.key] = episode
-
-    def released(self, row: Release) -> None:
-        """A sum went through the door."""
-        self._released.append(row)
+        if row is not None:
+            self._released.append(row)
 
     def rewards_of(self, person: str) -> int:
         """From the file and what is pending."""
@@ -275,9 +292,9 @@ class SqliteStore:
             return int(found[0][0]) if found else 0
         return self._people[person]
 
-    def took_reward_of(self, person: str) -> None:
+    def count_rewards_of(self, person: str, more: int) -> None:
         """Pending until commit."""
-        self._people[person] = self.rewards_of(person) + 1
+        self._people[person] = self.rewards_of(person) + more
 
     def commit(self, public: PublicState) -> None:
         """One transaction. A tell or a release is on disk before it returns."""
@@ -291,9 +308,10 @@ class SqliteStore:
             for d in self._asked.values()
         ]
         statements += [("DELETE FROM decisions WHERE number = ?", number) for number in self._closed]
-        for key, episode in self._summed.items():
-            text = json.dumps(episode.dump())
-            statements.append(("INSERT OR REPLACE INTO episodes VALUES (?, ?)", (key, text)))
+        statements += [
+            ("INSERT OR REPLACE INTO episodes VALUES (?, ?)", (key, _Hidden(json.dumps(episode.dump()))))
+            for key, episode in self._summed.items()
+        ]
         for row in self._released:
             statements.append(("INSERT INTO ledger VALUES (?, ?)", (row.number, json.dumps(row.to_dict()))))
         statements += [("INSERT OR REPLACE INTO people VALUES (?, ?)", item) for item in self._people.items()]
@@ -318,6 +336,7 @@ class SqliteStore:
         of the lock's handle leaves the parent's lock as it is.
         """
         self._let_go.detach()
+        # For good: even the end of the child's interpreter must not close it.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
         self._ownership.give_back()
 
@@ -327,6 +346,8 @@ class SqliteStore:
 
     def _run(self, statements: Iterable[tuple[str, tuple[Any, ...]]], synchronous: str) -> None:
         """All statements in one transaction, or none of them."""
+        if os.getpid() != self._process:
+            raise AgentClosed("the agent belongs to the process that this one was forked from: use it there")
         execute = self._connection.execute
         if self._synchronous != synchronous:
             execute(f"PRAGMA synchronous = {synchronous}")
@@ -334,7 +355,7 @@ class SqliteStore:
         execute("BEGIN IMMEDIATE")
         try:
             for statement, values in statements:
-                cursor = execute(statement, values)
+                cursor = execute(statement, [v.text if type(v) is _Hidden else v for v in values])
                 if statement.endswith("WHERE generation = ?") and cursor.rowcount != 1:
                     raise AgentClosed(f"{self._path} was taken over by another agent: this one has ended")
             execute("COMMIT")
@@ -374,9 +395,23 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _close(connection: sqlite3.Connection, ownership: _Ownership) -> None:
-    connection.close()
-    ownership.give_back()
+def _close(connection: sqlite3.Connection, ownership: _Ownership, process: int) -> None:
+    if os.getpid() == process:
+        connection.close()
+        ownership.give_back()
+
+
+_STORES: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
+
+
+def _abandon_in_child() -> None:
+    for store in list(_STORES):
+        with contextlib.suppress(Exception):
+            store.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_in_child)
 
 
 def _refuse_folder(path: Path) -> None:
@@ -403,7 +438,11 @@ class _Ownership:
         self._file = (status.st_dev, status.st_ino)
         if self._file in self._owned:
             raise _busy(path)
-        self._handle = os.open(path, os.O_RDWR)
+        if status.st_nlink != 1:
+            raise AgentFileInvalid(
+                f"{path} has other names (hard links), where its log would not be found: remove them"
+            )
+        self._handle: int | None = os.open(path, os.O_RDWR)
         try:
             if fcntl is not None:
                 fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -414,5 +453,7 @@ class _Ownership:
 
     def give_back(self) -> None:
         """Others may have the file from now on."""
-        os.close(self._handle)
-        self._owned.discard(self._file)
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
+            self._owned.discard(self._file)

@@ -92,7 +92,7 @@ def test_each_reward_enters_one_release_and_counts_for_what_was_played(policy: P
             for arm, total in sums.items():
                 episode = agent._private.episodes[arm]
                 released = sum(row.values[0] for row in agent.ledger if row.key == arm)
-                still_open = episode.totals[0] / episode.grid.steps
+                still_open = episode.totals.reveal()[0] / episode.grid.steps
                 assert released + still_open == pytest.approx(total, abs=1e-6)
 
 
