@@ -21,7 +21,10 @@ EXAMPLE_BUDGETS: dict[str, Budget] = {
 assert set(EXAMPLE_BUDGETS) == set(BUDGETS), "a new kind of budget needs an example here"
 
 EVERY_POLICY: list[Policy[Any]] = [
-    cls.example(EXAMPLE_BUDGETS[notion]) for _, cls in sorted(POLICIES.items()) for notion in cls.notions
+    cls.example(EXAMPLE_BUDGETS[notion])
+    for _, cls in sorted(POLICIES.items())
+    if cls.__module__.startswith("private_bandits.")  # not what a test made up
+    for notion in cls.notions
 ]
 
 

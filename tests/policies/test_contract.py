@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import private_bandits as pb
-from private_bandits.noise import Mechanism
+from private_bandits.noise import Hidden, Mechanism
 from private_bandits.policies import Policy, policy_from_dict
 from tests.support import EVERY_POLICY, interact, policy_id
 
@@ -58,7 +57,7 @@ def test_noise_is_drawn_once_per_release(policy: Policy[Any], monkeypatch: pytes
     draws = []
     draw = Mechanism.__call__
 
-    def counted(self: Mechanism, totals: Sequence[int]) -> list[int]:
+    def counted(self: Mechanism, totals: Hidden) -> list[int]:
         draws.append(self.kind)
         return draw(self, totals)
 
