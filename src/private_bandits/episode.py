@@ -111,10 +111,7 @@ class Episode:
         if weight is not self._weight:
             self._measure(weight)
         if self.count >= self._fits:
-            raise CapacityExceeded(
-                f"the episode {self.label} holds {self.count} rewards, as many as fit into 64 bits on a grid "
-                f"of {self.grid.steps} steps: start a new agent"
-            )
+            raise self._full()
         self.count += 1
         i = 0
         for part in weight:
@@ -128,10 +125,20 @@ class Episode:
             raise InvalidInput(f"a weight must be a tuple, got a {type(weight).__name__}")
         if len(weight) != len(self.weight_sums):
             raise InvalidInput(f"the weight has {len(weight)} coordinates, the sum has {len(self.weight_sums)}")
-        self.max_l1 = max(self.max_l1, sum(map(abs, weight)))
+        largest = max(self.max_l1, sum(map(abs, weight)))
+        fits = self.grid.capacity // (self.grid.steps * max(1, largest))
+        if self.count >= fits:
+            raise self._full()
+        self.max_l1 = largest
         self.max_squared = max(self.max_squared, sum(part * part for part in weight))
-        self._fits = self.grid.capacity // (self.grid.steps * max(1, self.max_l1))
+        self._fits = fits
         self._weight = weight
+
+    def _full(self) -> CapacityExceeded:
+        return CapacityExceeded(
+            f"the episode {self.label} holds {self.count} rewards, as many as fit into 64 bits on a grid "
+            f"of {self.grid.steps} steps: start a new agent"
+        )
 
     def with_one_more(self, weight: tuple[int, ...], reward: int) -> Episode:
         """A copy that holds one reward more; this one stays as it is."""

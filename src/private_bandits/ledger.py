@@ -9,6 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
@@ -70,7 +71,8 @@ class Ledger:
 
     def __init__(self, rows: Iterable[Release] = ()) -> None:
         self._rows: list[Release] = []
-        self._per_episode: defaultdict[str, float] = defaultdict(float)
+        self._per_episode: defaultdict[str, Fraction] = defaultdict(Fraction)
+        self._foreseeable: set[str] = set()
         for row in rows:
             self.append(row)
 
@@ -82,20 +84,27 @@ class Ledger:
         for episode, multiplier in row.episodes.items():
             # Gaussian costs grow with the square of the multiplier, Laplace costs with its size.
             power = 2 if row.noise == "gaussian" else 1
-            added = self._per_episode[episode] + row.cost * abs(multiplier) ** power
-            self._per_episode[episode] = math.nextafter(added, math.inf) if added != row.cost else added
+            if row.private:
+                self._per_episode[episode] += Fraction(row.cost) * abs(Fraction(multiplier)) ** power
+            else:
+                self._foreseeable.add(episode)
 
     @property
     def total(self) -> float:
         """The largest, over rewards, of the summed cost of the releases that contain it.
 
-        A reward is in one episode, so this is the largest sum over the rows that cover one episode.
+        A reward is in one episode, so this is the largest sum over the rows that cover one episode: added up
+        exactly, then rounded up.
         """
-        return max(self._per_episode.values(), default=0.0)
+        if self._foreseeable:
+            return math.inf
+        exact = max(self._per_episode.values(), default=Fraction(0))
+        nearest = float(exact)
+        return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
     def covers(self, episode: str) -> bool:
         """Whether a release holds rewards of this episode."""
-        return episode in self._per_episode
+        return episode in self._per_episode or episode in self._foreseeable
 
     @property
     def rows(self) -> tuple[Release, ...]:
