@@ -20,6 +20,9 @@ from private_bandits.errors import InvalidInput
 
 NoiseKind = Literal["gaussian", "laplace", "none"]
 
+SMALLEST = 1e-200
+"""Far from the ends of what a float can hold, so that no calibration over- or underflows."""
+
 BUDGETS: dict[str, type[Budget]] = {}
 """Every kind of budget by name; filled as the classes are defined."""
 
@@ -28,8 +31,8 @@ def check_positive(name: str, value: float) -> float:
     """A number that has to be positive and finite, and far from the ends of what a float can hold."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
         raise InvalidInput(f"{name} must be a positive, finite number, got {value!r}")
-    if not 1e-200 <= value <= 1e200:
-        raise InvalidInput(f"{name} must lie between 1e-200 and 1e200, got {value!r}")
+    if not SMALLEST <= value <= 1 / SMALLEST:
+        raise InvalidInput(f"{name} must lie between {SMALLEST:g} and {1 / SMALLEST:g}, got {value!r}")
     return float(value)
 
 
@@ -117,8 +120,7 @@ class ApproxDP(Budget):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", check_probability("delta", self.delta))
-        if self.level == 0:
-            raise InvalidInput(f"{self} is too small a budget for any noise: choose a larger epsilon or delta")
+        _check_level(self)
 
     @property
     def level(self) -> float:
@@ -143,6 +145,7 @@ class RenyiDP(Budget):
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
         if self.alpha <= 1:
             raise InvalidInput(f"alpha must be greater than 1, got {self.alpha!r}")
+        _check_level(self)
 
     @property
     def level(self) -> float:
@@ -199,6 +202,11 @@ class NoPrivacy(Budget):
     def per_reward(self, rewards: int) -> Budget:
         """No promise for one is no promise for many."""
         return self
+
+
+def _check_level(budget: Budget) -> None:
+    if budget.level < SMALLEST:
+        raise InvalidInput(f"{budget} is too small a budget for any noise: choose a larger one")
 
 
 def equal_budget(budget: Budget, kept: Sequence[str]) -> Budget:

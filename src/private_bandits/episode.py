@@ -24,12 +24,17 @@ LARGEST_EPISODE = 2**38  # rewards of weight one that fit into one episode on th
 class Grid:
     """The steps that the reward range is cut into, and how large an exact sum may grow.
 
-    Both follow from public numbers alone: a sum that stays below `capacity` keeps `TAIL` standard deviations
-    of its noise away from 2^63.
+    Both follow from public numbers alone: a sum of weights one that stays below `capacity` keeps `TAIL` standard
+    deviations of its noise, `tail` rewards wide, away from 2^63.
     """
 
     steps: int
     capacity: int
+    tail: int = 0
+
+    def fits(self, weight: int) -> int:
+        """How many rewards of this weight (L1 norm) fit into a sum. Sum and noise both grow with the weight."""
+        return (self.capacity + self.tail * self.steps) // (self.steps * max(1, weight)) - self.tail
 
     @classmethod
     def for_noise(cls, noise_per_step: float) -> Grid:
@@ -37,14 +42,14 @@ class Grid:
 
         noise_per_step: standard deviation of the noise in units of the reward range (sqrt(b) for weight one).
         """
-        room = LARGEST_EPISODE + TAIL * noise_per_step
-        if not room < INT64:
+        if not LARGEST_EPISODE + TAIL * noise_per_step < INT64:
             raise InvalidInput(
                 f"the budget asks for noise of {noise_per_step:.3g} times the reward range, "
                 "which does not fit into 64 bits: choose a larger budget"
             )
-        steps = min(GRID, 2 ** int(math.log2((INT64 - 1) / room)))
-        return cls(steps=steps, capacity=int(INT64 - 1 - math.ceil(TAIL * noise_per_step * steps)))
+        tail = math.ceil(TAIL * noise_per_step)
+        steps = min(GRID, 2 ** int(math.log2((INT64 - 1) / (LARGEST_EPISODE + tail))))
+        return cls(steps=steps, capacity=INT64 - 1 - tail * steps, tail=tail)
 
 
 class HiddenTotals:
@@ -57,6 +62,11 @@ class HiddenTotals:
 
     def __init__(self, values: list[int]) -> None:
         self._values = values
+
+    @property
+    def dimension(self) -> int:
+        """How many sums there are. Public."""
+        return len(self._values)
 
     def reveal(self) -> list[int]:
         """A copy of the sums, for the door and the store."""
@@ -126,7 +136,7 @@ class Episode:
         if len(weight) != len(self.weight_sums):
             raise InvalidInput(f"the weight has {len(weight)} coordinates, the sum has {len(self.weight_sums)}")
         largest = max(self.max_l1, sum(map(abs, weight)))
-        fits = self.grid.capacity // (self.grid.steps * max(1, largest))
+        fits = self.grid.fits(largest)
         if self.count >= fits:
             raise self._full()
         self.max_l1 = largest
@@ -173,6 +183,6 @@ class Episode:
         for name in _STORED:
             setattr(episode, name, data[name])
         episode.weight_sums = data["weight_sums"]
-        episode._fits = grid.capacity // (grid.steps * max(1, episode.max_l1))
+        episode._fits = grid.fits(episode.max_l1)
         episode.totals = HiddenTotals(data["totals"])
         return episode

@@ -29,6 +29,10 @@ Draw = Callable[[list[int]], list[int]]
 class Hidden(Protocol):
     """A holder of raw sums that shows them to nobody else (episode.HiddenTotals)."""
 
+    @property
+    def dimension(self) -> int:
+        """How many sums there are."""
+
     def reveal(self) -> list[int]:
         """The raw sums."""
 
@@ -64,6 +68,8 @@ class Mechanism:
                 failed = NoiseFailed
             except BaseException as interrupt:  # Ctrl-C: its traceback would hold OpenDP's argument
                 failed = type(interrupt)
+            if failed is None and len(noisy) != totals.dimension:
+                failed, noisy = NoiseFailed, []
         if failed is NoiseFailed:
             raise NoiseFailed("the noise could not be drawn: nothing was released and nothing was changed")
         if failed is not None:
