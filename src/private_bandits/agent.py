@@ -311,18 +311,20 @@ class Agent:
         """
         key, decision, played, reward = told
         public, person = self._public, decision.person
+        counts = person is None or self._within_limit(person)
         if public.open.pop(key, None) is None:
             return ClosedDecision(f"decision {key} was closed while its reward was being told")
         public.waiting[decision.action] -= 1
         entry = self._policy.entry(public.policy, played)
         episode = row = None
-        if entry is not None and (person is None or self._within_limit(person)):
+        if entry is not None and counts:
             if person is not None:
                 self._people.count_rewards_of(person, 1)
             try:
                 episode, row = self._add(*entry, reward)
             except PrivateBanditsError as refusal:
                 public.open[key] = decision
+                public.open = dict(sorted(public.open.items(), key=lambda item: item[1].number))
                 public.waiting[decision.action] += 1
                 if person is not None:
                     self._people.count_rewards_of(person, -1)

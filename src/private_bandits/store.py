@@ -163,12 +163,12 @@ class SqliteStore:
     cut may lose decisions that were asked after the last tell, and a reward told to one of those is refused.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, new: bool) -> None:
         self._path = path
         self._process = os.getpid()
         self._ownership = _Ownership(path)
         try:
-            self._connection = _connect(path)
+            self._connection = _connect(path, new)
         except BaseException:
             self._ownership.give_back()
             raise
@@ -187,7 +187,7 @@ class SqliteStore:
             raise AgentFileMissing(f"the folder {path.parent} does not exist: make it first")
         with contextlib.suppress(FileExistsError):  # what stands there is looked at below
             os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
-        store = cls(path.absolute())
+        store = cls(path.absolute(), new=True)
         try:
             store._initialise(settings, public)
         except BaseException:
@@ -199,9 +199,11 @@ class SqliteStore:
     def open(cls, path: Path) -> tuple[SqliteStore, Settings]:
         """Take over an agent's file. Refused while another agent has it."""
         _refuse_folder(path)
+        if path.exists() and path.stat().st_size == 0 and not path.with_name(path.name + "-wal").exists():
+            raise AgentFileInvalid(f"{path} is empty: no agent was made in it")
         if not path.exists():
             raise AgentFileMissing(f"no agent's file at {path}: make one with Agent(policy, path=...)")
-        store = cls(path.absolute())
+        store = cls(path.absolute(), new=False)
         try:
             return store, store._take_over()
         except BaseException:
@@ -229,8 +231,6 @@ class SqliteStore:
         self._dump_policy = settings.policy.dump_state
 
     def _take_over(self) -> Settings:
-        if self._one("PRAGMA application_id")[0] != APPLICATION_ID:
-            raise AgentFileInvalid(f"{self._path} is empty: no agent was made in it")
         version = self._one("PRAGMA user_version")[0]
         if version != FORMAT:
             raise AgentFileInvalid(f"{self._path} has format {version}, this version reads format {FORMAT}")
@@ -287,10 +287,16 @@ class SqliteStore:
 
     def rewards_of(self, person: str) -> int:
         """From the file and what is pending."""
-        if person not in self._people:
+        if person in self._people:
+            return self._people[person]
+        try:
             found = self._all("SELECT rewards FROM people WHERE person = ?", (person,))
-            return int(found[0][0]) if found else 0
-        return self._people[person]
+        except sqlite3.Error as error:
+            raise AgentClosed(
+                f"the agent could not read its file ({error}) and has ended: mend the cause, resume with "
+                "Agent.open(path) and tell again"
+            ) from None
+        return int(found[0][0]) if found else 0
 
     def count_rewards_of(self, person: str, more: int) -> None:
         """Pending until commit."""
@@ -373,13 +379,13 @@ class SqliteStore:
         return self._connection.execute(query, values).fetchall()
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, new: bool) -> sqlite3.Connection:
     """A connection that keeps every other SQLite program out until it is closed or its process ends."""
     connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         marked = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-        if not marked and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        if not marked and (not new or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]):
             raise sqlite3.DatabaseError("not a database of ours")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA secure_delete = ON")  # no old sum stays in a freed page
