@@ -187,6 +187,8 @@ class SqliteStore:
             raise AgentFileMissing(f"the folder {path.parent} does not exist: make it first")
         with contextlib.suppress(FileExistsError):  # what stands there is looked at below
             os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+        if path.stat().st_size == 0:
+            path.chmod(0o600)  # also where an empty file stood; its log takes over the mode
         store = cls(path.absolute(), new=True)
         try:
             store._initialise(settings, public)
@@ -213,7 +215,6 @@ class SqliteStore:
     def _initialise(self, settings: Settings, public: PublicState) -> None:
         if self._one("SELECT count(*) FROM sqlite_master")[0]:
             raise AgentFileExists(f"{self._path} exists: resume it with Agent.open({str(self._path)!r})")
-        self._path.chmod(0o600)  # an empty file may have stood there
         policy = settings.policy.dump_state(public.policy)
         self._run(
             [
