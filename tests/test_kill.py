@@ -1,0 +1,189 @@
+"""An agent that is killed at any moment loses no reward, counts none twice and takes no release back.
+
+The worker (kill_worker.py) writes down what it is about to tell and what came back. After each kill the file is
+opened, whatever was told without an answer is told again, and the file must then hold what was written down.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import private_bandits as pb
+from private_bandits.errors import AgentBusy, ClosedDecision
+
+WORKER = Path(__file__).with_name("kill_worker.py")
+ARMS = 48  # many arms, many releases
+MOST_ASKED_AT_ONCE = 8
+REWARDS_PER_PERSON = 3
+
+
+class Book:
+    """What the journals of all lives say, kept as the simplest possible model of an agent."""
+
+    def __init__(self, limit: int | None) -> None:
+        self.limit = limit
+        self.person_of: dict[str, str] = {}  # of every decision ever handed out
+        self.open: set[str] = set()
+        self.unanswered: list[list[Any]] = []  # of the last call: [id] to give up, [id, played, reward] to tell
+        self.tells = 0
+        self.counts: Counter[int] = Counter()
+        self.sums: defaultdict[int, float] = defaultdict(float)
+        self.rewards_of: Counter[str] = Counter()
+        self.seen: list[pb.Release] = []
+
+    def read(self, journal: Path) -> None:
+        """Take in one life. A kill may have cut its last line short: that one counts as not written."""
+        for line in journal.read_bytes().split(b"\n")[:-1]:
+            match json.loads(line):
+                case ["asked", person, decisions]:
+                    for key, _ in decisions:
+                        assert key not in self.person_of, "an id was handed out twice"
+                        self.person_of[key] = person
+                        self.open.add(key)
+                case ["tell" | "give up", items]:
+                    assert not self.unanswered
+                    self.unanswered = items
+                case ["done"]:
+                    self.answered()
+                case ["saw", rows]:
+                    self.seen += [pb.Release.from_dict(row) for row in rows]
+                case other:
+                    raise AssertionError(other)
+
+    def answered(self) -> None:
+        """The last call has taken effect: each of its decisions is given up, or has its reward."""
+        for key, *outcome in self.unanswered:
+            self.open.remove(key)
+            if outcome:
+                self.add(self.person_of[key], *outcome)
+        self.unanswered = []
+
+    def add(self, person: str, played: int, reward: float) -> None:
+        """Count a reward, within the person's limit."""
+        self.tells += 1
+        if self.limit is None or self.rewards_of[person] < self.limit:
+            self.rewards_of[person] += 1
+            self.counts[played] += 1
+            self.sums[played] += reward
+
+
+def live_and_be_killed(path: Path, journal: Path, life: int, seconds: float) -> None:
+    """A worker owns the file from its start to its end, which is SIGKILL after `seconds` of load."""
+    command = [sys.executable, str(WORKER), str(path), str(journal), str(life)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            if process.stdout.readline() == "ready\n":
+                started = time.monotonic()
+                with pytest.raises(AgentBusy, match="in use by another agent"):
+                    pb.Agent.open(path)
+                time.sleep(max(0.0, started + seconds - time.monotonic()))
+        finally:
+            process.kill()
+            _, errors = process.communicate()
+    assert process.returncode == -signal.SIGKILL, errors
+
+
+def reconcile(agent: pb.Agent, book: Book) -> None:
+    """Compare what is open with the book, and call again what was called without an answer."""
+    held = {decision.id for decision in agent.open_decisions}
+    in_doubt = {key for key, *_ in book.unanswered}
+    assert book.open - in_doubt <= held, "a decision that nobody closed is not open"
+    unheard = held - book.open  # handed out by an ask that was killed before it could be written down
+    assert unheard.isdisjoint(book.person_of), "a decision that was closed is open"
+    assert len(unheard) <= (0 if in_doubt else MOST_ASKED_AT_ONCE)
+    assert in_doubt <= held or in_doubt.isdisjoint(held), "a batch is on disk in part"
+    for key in unheard:
+        book.person_of[key] = ""
+        agent.give_up(key)
+    for item in book.unanswered:
+        if item[0] in held:
+            call_again(agent, *item)  # was not on disk, and is accepted
+        with pytest.raises(ClosedDecision):  # is on disk
+            call_again(agent, *item)
+    book.answered()
+    assert {decision.id for decision in agent.open_decisions} == book.open
+
+
+def call_again(agent: pb.Agent, key: str, played: int | None = None, reward: float | None = None) -> None:
+    """What the worker was about to do with a decision."""
+    if reward is None:
+        agent.give_up(key)
+    else:
+        agent.tell(key, reward, played=played)
+
+
+def check_sums(agent: pb.Agent, book: Book, exact: bool) -> None:
+    """Every reward told is in one release or in an open episode, once."""
+    counts: Counter[int] = Counter()
+    sums: defaultdict[int, float] = defaultdict(float)
+    for row in agent.ledger:
+        counts[row.key] += row.count
+        sums[row.key] += row.values[0]
+    for arm, episode in agent._private.episodes.items():
+        counts[arm] += episode.count
+        sums[arm] += episode.dump()["totals"][0] / episode.grid.steps
+    assert +counts == book.counts
+    if exact:
+        assert {arm: sums[arm] for arm in book.counts} == dict(book.sums)
+
+
+def check_ledger(agent: pb.Agent, book: Book) -> None:
+    """Rows without gap, no episode twice, doubling counts, nothing seen taken back, and the policy knows them all."""
+    rows = agent.ledger.rows
+    assert [row.number for row in rows] == list(range(1, len(rows) + 1))
+    labels = [label for row in rows for label in row.episodes]
+    assert len(set(labels)) == len(labels) == len(rows)
+    for row in book.seen:
+        assert rows[row.number - 1] == row, "a release that was seen is not the one on disk"
+    book.seen = list(rows)
+    of_arm = {arm: [row for row in rows if row.key == arm] for arm in range(ARMS)}
+    for estimate in agent.estimates():
+        released = of_arm[estimate.action]
+        assert [row.count for row in released] == [1, *(2**j for j in range(len(released) - 1))][: len(released)]
+        assert estimate.rewards == (released[-1].count if released else 0)
+        if released:
+            assert estimate.mean == min(max(released[-1].values[0] / released[-1].count, 0.0), 1.0)
+
+
+@pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    ("budget", "limit"),
+    [(pb.NoPrivacy(), None), (pb.zCDP(1.0), None), (pb.NoPrivacy(), REWARDS_PER_PERSON)],
+    ids=["exact sums", "with noise", "limit per person"],
+)
+def test_killed_at_any_moment_nothing_told_is_lost_or_counted_twice_and_nothing_seen_is_taken_back(
+    budget: pb.zCDP | pb.NoPrivacy, limit: int | None, kills: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "agent.db"
+    pb.Agent(pb.AdaCUCB(n_arms=ARMS, budget=budget), path=path, max_rewards_per_person=limit).close()
+    moments = random.Random(20240)
+    book = Book(limit)
+    for life in range(kills):
+        journal = tmp_path / f"journal-{life}"
+        live_and_be_killed(path, journal, life, moments.uniform(0.010, 0.300))
+        book.read(journal)
+        with pb.Agent.open(path) as agent:
+            reconcile(agent, book)
+            check_sums(agent, book, exact=isinstance(budget, pb.NoPrivacy))
+            check_ledger(agent, book)
+    assert book.tells > 2 * kills, "the workers had hardly begun"
+    assert len(book.seen) > kills // 2
+    with pb.Agent.open(path) as agent:  # and what was told again here is on disk as well
+        assert {decision.id for decision in agent.open_decisions} == book.open
+        check_sums(agent, book, exact=isinstance(budget, pb.NoPrivacy))
+        check_ledger(agent, book)
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    connection.close()

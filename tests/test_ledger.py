@@ -1,0 +1,201 @@
+"""The ledger: rows without a gap, and a total that is never below the exact one."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from private_bandits.budget import NoiseKind
+from private_bandits.errors import InvalidInput
+from private_bandits.ledger import Ledger, Release
+
+steady = settings(derandomize=True, deadline=None)
+
+Covered = tuple[Mapping[str, float], float]
+"""What a row covers, with the multipliers, and its cost."""
+
+
+def row(
+    number: int,
+    episodes: Mapping[str, float],
+    calibrated: float,
+    noise: NoiseKind = "gaussian",
+    private: bool = True,
+) -> Release:
+    return Release(
+        number=number,
+        key=0,
+        episodes=episodes,
+        count=7,
+        values=(0.1, -2.5),
+        noise_sd=0.3,
+        rounding=1e-8,
+        noise=noise,
+        scale=12.5,
+        sensitivity=2**24,
+        steps=2**24,
+        calibrated=calibrated,
+        private=private,
+    )
+
+
+def ledger_of(rows: Iterable[Covered], noise: NoiseKind = "gaussian") -> Ledger:
+    return Ledger(row(i, episodes, cost, noise) for i, (episodes, cost) in enumerate(rows, start=1))
+
+
+def exact_total(rows: Iterable[Covered], noise: NoiseKind) -> Fraction:
+    """The largest summed cost of an episode, without any rounding."""
+    per_episode: defaultdict[str, Fraction] = defaultdict(Fraction)
+    for episodes, cost in rows:
+        for episode, multiplier in episodes.items():
+            size = abs(Fraction(multiplier))
+            per_episode[episode] += Fraction(cost) * (size**2 if noise == "gaussian" else size)
+    return max(per_episode.values(), default=Fraction(0))
+
+
+def assert_total_is_rounded_up(rows: list[Covered], noise: NoiseKind) -> None:
+    total, exact = Fraction(ledger_of(rows, noise).total), exact_total(rows, noise)
+    assert total >= exact
+    assert total <= exact * (1 + Fraction(10 * len(rows), 2**52))  # and by roundings only
+
+
+# The total.
+
+
+def test_an_empty_ledger_has_spent_nothing() -> None:
+    assert (len(Ledger()), Ledger().total, Ledger().rows) == (0, 0.0, ())
+
+
+def test_one_release_costs_its_own_cost_to_the_last_bit() -> None:
+    for cost in (0.1, 1e-300, 0.3, 7.0):
+        assert ledger_of([({"0/1": 1.0}, cost)]).total == cost
+
+
+def test_episodes_that_share_no_reward_cost_the_largest_and_not_the_sum() -> None:
+    ledger = ledger_of([({"0/1": 1.0}, 0.1), ({"1/1": 1.0}, 0.3), ({"0/2": 1.0}, 0.2)])
+    assert ledger.total == 0.3
+    many = ledger_of([({f"0/{i}": 1.0}, 0.1) for i in range(1000)])
+    assert many.total == 0.1
+
+
+@pytest.mark.parametrize(("noise", "expected"), [("gaussian", 0.25 * (1 + 4 + 9)), ("laplace", 0.25 * (1 + 2 + 3))])
+def test_multipliers_are_squared_for_gaussian_noise_and_linear_for_laplace(noise: NoiseKind, expected: float) -> None:
+    rows: list[Covered] = [({"a": 1.0, "b": 1.0}, 0.25), ({"a": 2.0}, 0.25), ({"a": -3.0, "b": 0.5}, 0.25)]
+    total = ledger_of(rows, noise).total
+    assert total == pytest.approx(expected, rel=1e-14)
+    assert total >= expected
+
+
+costs = st.floats(1e-12, 1e6)
+covered = st.tuples(
+    st.dictionaries(st.sampled_from("abc"), st.floats(1e-3, 1e3) | st.floats(-1e3, -1e-3) | st.just(1.0), min_size=1),
+    costs,
+)
+
+
+@steady
+@given(rows=st.lists(covered, min_size=1, max_size=12), noise=st.sampled_from(["gaussian", "laplace"]))
+def test_the_total_is_never_below_the_exact_one(rows: list[Covered], noise: NoiseKind) -> None:
+    assert_total_is_rounded_up(rows, noise)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("n_rows", [1, 2, 5])
+def test_the_total_of_many_roundings_is_never_below_the_exact_one(noise: NoiseKind, n_rows: int) -> None:
+    generator = random.Random(1)
+    for _ in range(2000):
+        rows: list[Covered] = [({"a": generator.uniform(0.5, 2)}, generator.uniform(0.01, 1)) for _ in range(n_rows)]
+        assert_total_is_rounded_up(rows, noise)
+
+
+def test_the_roundings_of_a_square_a_product_and_a_sum_are_all_covered() -> None:
+    assert_total_is_rounded_up([({"a": 0.5208321568965782}, 0.7546071999621744)], "gaussian")
+
+
+@pytest.mark.parametrize("small", [1e-30, 1e-17, 5e-324])
+def test_a_cost_too_small_to_change_the_sum_is_not_lost(small: float) -> None:
+    for rows in ([({"a": 1.0}, small), ({"a": 1.0}, 1.0)], [({"a": 1.0}, 1.0), ({"a": 1.0}, small)]):
+        assert Fraction(ledger_of(rows).total) >= 1 + Fraction(small)
+    many = ledger_of([({"a": 1.0}, 1.0)] + [({"a": 1.0}, 1e-17)] * 1000)
+    assert many.total >= 1 + 1000 * 1e-17
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace", "none"])
+def test_a_row_without_secret_noise_costs_everything(noise: NoiseKind) -> None:
+    foreseeable = row(1, {"a": 1.0}, 0.1, noise, private=False)
+    assert foreseeable.cost == math.inf
+    assert foreseeable.calibrated == 0.1
+    assert Ledger([foreseeable]).total == math.inf
+    assert Ledger([row(1, {"b": 1.0}, 0.1), row(2, {"a": 1.0}, 0.1, noise, private=False)]).total == math.inf
+
+
+# Rows.
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 4, -1])
+def test_a_row_out_of_order_is_refused_and_leaves_the_ledger_as_it_is(number: int) -> None:
+    ledger = ledger_of([({"a": 1.0}, 0.1), ({"b": 1.0}, 0.2)])
+    before = (ledger.rows, ledger.total)
+    with pytest.raises(InvalidInput, match=f"row 3 comes next in the ledger, got row {number}$"):
+        ledger.append(row(number, {"c": 1.0}, 5.0))
+    assert (ledger.rows, ledger.total) == before
+    assert not ledger.covers("c")
+    ledger.append(row(3, {"c": 1.0}, 5.0))
+    assert (len(ledger), ledger.total) == (3, 5.0)
+
+
+def test_the_ledger_knows_which_episodes_its_releases_cover() -> None:
+    ledger = ledger_of([({"0/1": 1.0, "1/1": 0.5}, 0.1)])
+    assert ledger.covers("0/1")
+    assert ledger.covers("1/1")
+    assert not ledger.covers("0/2")
+    assert (len(ledger), ledger.total) == (1, 0.1)  # asking has changed nothing
+
+
+def test_rows_come_out_in_order_and_cannot_be_changed() -> None:
+    ledger = ledger_of([({"a": 1.0}, 0.1), ({"b": 1.0}, 0.2)])
+    assert [release.number for release in ledger] == [1, 2]
+    assert list(ledger) == list(ledger.rows) == [ledger[0], ledger[1]]
+    assert isinstance(ledger.rows, tuple)
+    with pytest.raises(AttributeError):
+        ledger[0].calibrated = 0.0  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        ledger[0].episodes["a"] = 0.0  # type: ignore[index]
+    assert repr(ledger) == "Ledger(2 releases, total 0.2)"
+
+
+def test_a_row_does_not_change_with_the_data_that_it_was_made_from() -> None:
+    episodes = {"a": 1.0}
+    ledger = Ledger([row(1, episodes, 0.1)])
+    episodes["b"] = 5.0
+    ledger[0].to_dict()["episodes"]["c"] = 5.0
+    assert ledger[0].episodes == {"a": 1.0}
+
+
+# Plain data.
+
+
+@pytest.mark.parametrize("calibrated", [0.1, 1e-300, math.inf, 0.1 + 0.2])
+@pytest.mark.parametrize("private", [True, False])
+def test_a_row_is_the_same_after_json(calibrated: float, private: bool) -> None:
+    original = row(1, {"0/1": 1.0, "2/5": -0.3}, calibrated, private=private)
+    text = json.dumps(original.to_dict())
+    again = Release.from_dict(json.loads(text))
+    assert again == original
+    assert isinstance(again.values, tuple)
+    assert again.cost == original.cost
+
+
+def test_a_ledger_is_the_same_after_json() -> None:
+    rows: list[Covered] = [({"a": 1.5, "b": 1.0}, 0.1), ({"a": 0.7}, 0.3), ({"b": -1.1}, 0.2)]
+    ledger = ledger_of(rows)
+    again = Ledger(Release.from_dict(json.loads(json.dumps(release.to_dict()))) for release in ledger)
+    assert (again.rows, again.total) == (ledger.rows, ledger.total)
