@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from numbers import Integral
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from private_bandits.budget import BUDGETS, Budget
@@ -183,7 +184,7 @@ def _arm_names(n_arms: int | Sequence[str] | None, arms: Sequence[str] | None) -
     if arms is None and isinstance(n_arms, (list, tuple)):
         n_arms, arms = None, n_arms
     if arms is None:
-        if isinstance(n_arms, bool) or not isinstance(n_arms, int) or n_arms < 1:
+        if isinstance(n_arms, bool) or not isinstance(n_arms, Integral) or n_arms < 1:
             raise InvalidInput(f"n_arms must be a whole number of at least 1, got {n_arms!r}")
         return tuple(f"arm {i}" for i in range(n_arms))
     names = tuple(arms)
