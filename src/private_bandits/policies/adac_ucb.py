@@ -8,13 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from private_bandits.budget import check_positive
-from private_bandits.policies.base import check_variant
-from private_bandits.policies.doubling import Array, DoublingPolicy
+from private_bandits.policies.doubling import Array, ConfidenceBoundPolicy
 
 
 @dataclass(frozen=True)
-class AdaCUCB(DoublingPolicy):
+class AdaCUCB(ConfidenceBoundPolicy):
     """AdaC-UCB ("Concentrated Differential Privacy for Bandits", Appendix C, Algorithm 4).
 
     Index of an arm at step t, for rewards in [0, 1]:
@@ -38,14 +36,6 @@ class AdaCUCB(DoublingPolicy):
     notions: ClassVar[tuple[str, ...]] = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, Appendix C"
     serves_instead: ClassVar[str] = "For PureDP use AdaPUCB, whose Laplace noise keeps it."
-
-    beta: float = 3.1
-    variant: str = "paper"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive("beta", self.beta)
-        check_variant(self.variant)
 
     def index(self, means: Array, counts: Array, step: Any, width: float) -> Array:
         """The paper's Eq. for the private index, scaled to rewards of any width."""

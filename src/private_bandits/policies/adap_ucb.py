@@ -8,13 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from private_bandits.budget import check_positive
-from private_bandits.policies.base import check_variant
-from private_bandits.policies.doubling import Array, DoublingPolicy
+from private_bandits.policies.doubling import Array, ConfidenceBoundPolicy
 
 
 @dataclass(frozen=True)
-class AdaPUCB(DoublingPolicy):
+class AdaPUCB(ConfidenceBoundPolicy):
     """AdaP-UCB (Azize and Basu 2022, "When Privacy Meets Partial Information").
 
     Index of an arm at step t, for rewards in [0, 1]:
@@ -35,14 +33,6 @@ class AdaPUCB(DoublingPolicy):
     notions: ClassVar[tuple[str, ...]] = ("PureDP", "NoPrivacy")
     source: ClassVar[str] = "Azize and Basu 2022, When Privacy Meets Partial Information"
     serves_instead: ClassVar[str] = "For zCDP, ApproxDP and RenyiDP use AdaCUCB, whose Gaussian noise is smaller."
-
-    beta: float = 3.1
-    variant: str = "paper"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive("beta", self.beta)
-        check_variant(self.variant)
 
     def index(self, means: Array, counts: Array, step: Any, width: float) -> Array:
         """The index above, scaled to rewards of any width."""

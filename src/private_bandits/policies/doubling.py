@@ -19,8 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from private_bandits.budget import check_positive
 from private_bandits.ledger import Release
-from private_bandits.policies.base import Estimate, FiniteArmsPolicy
+from private_bandits.policies.base import Estimate, FiniteArmsPolicy, check_variant
 
 Array = NDArray[np.float64]
 
@@ -135,3 +136,16 @@ class DoublingPolicy(FiniteArmsPolicy[DoublingState]):
     def load_state(self, data: Mapping[str, Any]) -> DoublingState:
         """From plain data."""
         return DoublingState(**data)
+
+
+@dataclass(frozen=True)
+class ConfidenceBoundPolicy(DoublingPolicy):
+    """An index that adds to the mean a width that grows with beta. Privacy does not depend on beta."""
+
+    beta: float = 3.1
+    variant: str = "paper"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "beta", check_positive("beta", self.beta))
+        check_variant(self.variant)
