@@ -147,6 +147,7 @@ class Agent:
         self._settings = settings
         self._policy = settings.policy.with_budget(door.budget)
         self._range = settings.reward_range
+        self._limit = settings.max_rewards_per_person
         self._file = file
         self._people: PeopleCounts = CountsInMemory() if file is None else file
         self._door = door
@@ -182,9 +183,7 @@ class Agent:
         with self._lock:
             if self._ended is not None:
                 self._refuse()
-            who = None
-            if self._settings.max_rewards_per_person is not None:
-                who = self._check_person(person)
+            who = None if self._limit is None else self._check_person(person)
             count = None if n is None else _count(n)
             try:
                 self._dirty = self._lasting
@@ -357,8 +356,7 @@ class Agent:
             raise
 
     def _within_limit(self, person: str) -> bool:
-        limit = self._settings.max_rewards_per_person
-        return limit is None or self._people.rewards_of(person) < limit
+        return self._limit is None or self._people.rewards_of(person) < self._limit
 
     def _give_up(self, key: str, opened: OpenDecision) -> None:
         del self._public.open[key]
@@ -503,9 +501,12 @@ class Agent:
         raise AgentClosed(f"the agent {reason}: resume it with Agent.open(path) if it has a file")
 
     def _check_told(self, decision: Decision | str, reward: Any, played: int | str | None) -> _Told:
-        key, opened = self._find(decision)
+        key = decision.id if type(decision) is Decision else decision
+        opened = self._public.open.get(key) if type(key) is str else None
+        if opened is None:
+            key, opened = self._find(decision)
         action = opened.action if played is None else self._check_action(played)
-        return key, opened, action, self._range.to_grid(reward, self._steps)
+        return key, opened, action, self._range.to_grid(reward, self._steps)  # type: ignore[return-value]
 
     def _find(self, decision: Decision | str) -> tuple[str, OpenDecision]:
         key = decision.id if type(decision) is Decision else decision
@@ -544,8 +545,7 @@ class Agent:
 
     def _check_person(self, person: str | None) -> str:
         if not isinstance(person, str) or not person:
-            limit = self._settings.max_rewards_per_person
-            raise InvalidInput(f"max_rewards_per_person={limit} needs ask(person='...'), a text, got {person!r}")
+            raise InvalidInput(f"max_rewards_per_person={self._limit} needs ask(person='...'), a text, got {person!r}")
         return self._settings.hash_person(person)
 
 
