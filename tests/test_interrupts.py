@@ -9,9 +9,11 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import private_bandits as pb
@@ -23,11 +25,31 @@ FULL = pytest.mark.full
 PACKAGE = str(Path(pb.__file__).parent)
 
 
-class Interrupt:
-    """Raises KeyboardInterrupt at the n-th line that the package runs."""
+Strike = Callable[[pb.Agent], None]
 
-    def __init__(self, at: int) -> None:
-        self.at, self.seen = at, 0
+
+def keyboard_interrupt(agent: pb.Agent) -> None:
+    raise KeyboardInterrupt
+
+
+def handler_that_closes(agent: pb.Agent) -> None:
+    """What a handler of SIGTERM does; in the middle of a call it is refused, with an error of the package."""
+    agent.close()
+
+
+def handler_that_fails(agent: pb.Agent) -> None:
+    """A handler whose own use of the package is refused."""
+    pb.zCDP(0.0)
+
+
+STRIKES = [keyboard_interrupt, handler_that_closes, handler_that_fails]
+
+
+class Interrupt:
+    """Strikes at the n-th line that the package runs."""
+
+    def __init__(self, at: int, strike: Callable[[], None]) -> None:
+        self.at, self.seen, self.strike = at, 0, strike
 
     def __call__(self, frame: Any, event: str, argument: Any) -> Any:
         if not frame.f_code.co_filename.startswith(PACKAGE):
@@ -38,20 +60,21 @@ class Interrupt:
             self.seen += 1
             if self.seen == self.at:
                 sys.settrace(None)
-                raise KeyboardInterrupt
+                self.strike()
         return self
 
 
-def interrupted(call: Callable[[], Any], at: int) -> bool:
-    """Whether the call was cut short at that line; False where it was over before."""
-    sys.settrace(Interrupt(at))
+def cut_short(call: Callable[[], Any], at: int, strike: Callable[[], None]) -> bool:
+    """Whether the call was struck at that line; False where it was over before."""
+    interrupt = Interrupt(at, strike)
+    sys.settrace(interrupt)
     try:
         call()
-    except KeyboardInterrupt:
-        return True
+    except (KeyboardInterrupt, pb.errors.PrivateBanditsError):
+        pass
     finally:
         sys.settrace(None)
-    return False
+    return interrupt.seen >= at
 
 
 def shown(agent: pb.Agent) -> list[dict[str, Any]] | None:
@@ -62,11 +85,12 @@ def shown(agent: pb.Agent) -> list[dict[str, Any]] | None:
         return None
 
 
+@pytest.mark.parametrize("strike", STRIKES)
 @pytest.mark.parametrize(
-    ("many", "stride"), [(False, 3), (True, 17), pytest.param(False, 1, marks=FULL), pytest.param(True, 1, marks=FULL)]
+    ("many", "stride"), [(False, 5), (True, 29), pytest.param(False, 1, marks=FULL), pytest.param(True, 1, marks=FULL)]
 )
 def test_an_interrupt_anywhere_in_a_durable_tell_loses_and_repeats_nothing(
-    tmp_path: Path, many: bool, stride: int
+    tmp_path: Path, many: bool, stride: int, strike: Strike
 ) -> None:
     """Rewards 1/8, 2/8, 4/8, ...: the exact sum says which of them were counted, and how often."""
     rewards = [1 / 8, 2 / 8, 4 / 8, 1.0]
@@ -82,7 +106,7 @@ def test_an_interrupt_anywhere_in_a_durable_tell_loses_and_repeats_nothing(
             else:
                 agent.tell(decisions[1], rewards[1])
 
-        cut = interrupted(call, at)
+        cut = cut_short(call, at, partial(strike, agent))
         seen = shown(agent)
         del agent, call
         gc.collect()
@@ -105,19 +129,53 @@ def test_an_interrupt_anywhere_in_a_durable_tell_loses_and_repeats_nothing(
     assert at > 50
 
 
-def test_an_interrupt_anywhere_in_memory_counts_no_reward_twice_and_no_person_beyond_the_limit() -> None:
+@pytest.mark.parametrize("strike", STRIKES)
+@pytest.mark.parametrize("before", [1, 2, 4])
+def test_an_interrupt_anywhere_in_memory_counts_no_reward_twice_and_no_person_beyond_the_limit(
+    strike: Strike, before: int
+) -> None:
+    """Rewards are powers of four, so that the digits of the sum say how often each of them counted."""
     for at in range(1, 5000):
-        agent = pb.Agent(pb.AdaCUCB(1, pb.NoPrivacy()), max_rewards_per_person=1)
-        decisions = [agent.ask(person="ann") for _ in range(3)]
-        cut = interrupted(lambda agent=agent, d=decisions[0]: agent.tell(d, 1.0), at)  # type: ignore[misc]
-        for decision in agent.open_decisions:
-            agent.tell(decision, 1.0)
-        counted = sum(row.count for row in agent.ledger) + sum(e.count for e in agent._private.episodes.values())
-        assert counted <= 1
+        agent = pb.Agent(pb.AdaCUCB(1, pb.NoPrivacy()), max_rewards_per_person=1, reward_range=(0, 2**24))
+        decisions = [agent.ask(person=str(i // 2)) for i in range(20)]
+        rewards = {decision.id: 4.0 ** (i // 2) for i, decision in enumerate(decisions)}
+        for decision in decisions[:before]:
+            agent.tell(decision, rewards[decision.id])
+        cut = cut_short(
+            partial(agent.tell, decisions[before], rewards[decisions[before].id]),
+            at,
+            partial(strike, agent),
+        )
+        if agent._ended is None:  # the handler came before the call, and closed it
+            for decision in agent.open_decisions:
+                agent.tell(decision, rewards[decision.id])
+        total = sum(row.values[0] for row in agent.ledger)
+        total += sum(float(e.totals.reveal()[0]) for e in agent._private.episodes.values())
+        assert total == int(total)
+        digits = np.base_repr(int(total), 4)
+        assert set(digits) <= {"0", "1"}, "a reward counted twice, or two of one person"
+        labels = [label for row in agent.ledger for label in row.episodes]
+        assert len(labels) == len(set(labels))
         if not cut:
             break
     assert not cut
     assert at > 30
+
+
+def test_an_agent_whose_end_was_interrupted_too_goes_on_with_nothing(tmp_path: Path) -> None:
+    agent = pb.Agent(pb.AdaCUCB(1, pb.NoPrivacy()), path=tmp_path / "a.db")
+    first, second = agent.ask(2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(agent, "_end_if_dirty", partial(keyboard_interrupt, agent))
+        patch.setattr(agent._file, "commit", partial(keyboard_interrupt, agent))
+        with pytest.raises(KeyboardInterrupt):
+            agent.tell(first, 1.0)
+    for call in (agent.ask, lambda: agent.tell(second, 1.0), lambda: agent.give_up(second), lambda: agent.ledger):
+        with pytest.raises(AgentClosed):
+            call()
+    agent.close()
+    with pb.Agent.open(tmp_path / "a.db") as resumed:
+        assert resumed.open_decisions == [first, second]
 
 
 @dataclass(frozen=True)

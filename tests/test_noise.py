@@ -362,7 +362,7 @@ def test_the_crash_report_of_these_tests_would_show_a_total() -> None:
 
 
 def interrupted(totals: list[int]) -> list[int]:
-    raise KeyboardInterrupt(totals)
+    raise KeyboardInterrupt
 
 
 def test_an_interrupted_draw_stays_an_interrupt_and_leaves_no_trace_of_the_total() -> None:

@@ -1050,3 +1050,32 @@ def test_no_sum_of_the_past_stays_in_a_closed_file(tmp_path: Path) -> None:
     content = path.read_bytes()
     assert content.count(b'"totals"') == len(sums) == 20
     assert all(text.encode() in content for (text,) in sums)
+
+
+@pytest.mark.parametrize("table", ["ledger", "episodes", "agent"])
+def test_a_damaged_file_is_named_and_left_free(tmp_path: Path, table: str) -> None:
+    path = tmp_path / "agent.db"
+    with pb.Agent(plain_policy(), path=path) as agent:
+        for _ in range(20):
+            agent.tell(agent.ask(), 1.0)
+    connection = sqlite3.connect(path)
+    if table == "agent":
+        connection.execute("DELETE FROM agent")
+    else:
+        connection.execute(f"UPDATE {table} SET {'release' if table == 'ledger' else 'private'} = 'nonsense 123456'")
+    connection.commit()
+    connection.close()
+    for _ in range(2):  # the second time too: the first did not keep the file
+        with pytest.raises(AgentFileInvalid, match="damaged"):
+            pb.Agent.open(path)
+
+
+def test_a_file_with_broken_pages_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with pb.Agent(plain_policy(), path=path) as agent:
+        agent.tell_many([(d, 1.0) for d in agent.ask(200)])
+    content = bytearray(path.read_bytes())
+    content[4096 * 2 :] = b"\xff" * (len(content) - 4096 * 2)
+    path.write_bytes(content)
+    with pytest.raises(AgentFileInvalid, match="damaged"):
+        pb.Agent.open(path)

@@ -13,6 +13,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Iterable
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Self, overload
 
@@ -21,8 +22,10 @@ from private_bandits.episode import Episode
 from private_bandits.errors import (
     AgentBusy,
     AgentClosed,
+    AgentFileInvalid,
     ClosedDecision,
     InvalidInput,
+    NoiseFailed,
     PrivateBanditsError,
     UnknownDecision,
 )
@@ -119,6 +122,7 @@ class Agent:
             give_up_after=_whole("give_up_after", give_up_after, 1),
         )
         door = _door(settings, Ledger())
+        policy.with_budget(door.budget)  # refused before a file is made
         bounds = settings.reward_range
         public = PublicState(policy.start(bounds.low, bounds.high), [0] * len(policy.arm_names))
         file = None if path is None else SqliteStore.create(Path(path), settings, public)
@@ -130,10 +134,16 @@ class Agent:
 
         Refused while another agent has the file open.
         """
-        file, settings = SqliteStore.open(Path(path))
-        door = _door(settings, Ledger(file.load_ledger()))
-        agent = cls.__new__(cls)
-        agent._wire(settings, file, door, *file.load(settings, door.grid))
+        file, settings, ledger = SqliteStore.open(Path(path))
+        try:
+            door = _door(settings, ledger)
+            agent = cls.__new__(cls)
+            agent._wire(settings, file, door, *file.load(settings, door.grid))
+        except BaseException as error:
+            file.close()
+            if isinstance(error, sqlite3.Error):
+                raise AgentFileInvalid(f"{path} is damaged: {error}") from None
+            raise
         return agent
 
     def _wire(
@@ -181,7 +191,7 @@ class Agent:
         if self._lock._is_owned():  # type: ignore[attr-defined]
             self._refuse_reentry()
         with self._lock:
-            if self._ended is not None:
+            if self._ended is not None or self._dirty:
                 self._refuse()
             who = None if self._limit is None else self._check_person(person)
             count = None if n is None else _count(n)
@@ -233,7 +243,7 @@ class Agent:
         if self._lock._is_owned():  # type: ignore[attr-defined]
             self._refuse_reentry()
         with self._lock:
-            if self._ended is not None:
+            if self._ended is not None or self._dirty:
                 self._refuse()
             told = self._check_told(decision, reward, played)
             if self._ended is not None:  # once more: the code of a reward's own type may have forked
@@ -256,7 +266,7 @@ class Agent:
         if self._lock._is_owned():  # type: ignore[attr-defined]
             self._refuse_reentry()
         with self._lock:
-            if self._ended is not None:
+            if self._ended is not None or self._dirty:
                 self._refuse()
             batch = [self._check_told(*_told_parts(item)) for item in items]
             seen: set[str] = set()
@@ -290,7 +300,7 @@ class Agent:
         if self._lock._is_owned():  # type: ignore[attr-defined]
             self._refuse_reentry()
         with self._lock:
-            if self._ended is not None:
+            if self._ended is not None or self._dirty:
                 self._refuse()
             key, opened = self._find(decision)
             try:
@@ -305,55 +315,63 @@ class Agent:
     def _take(self, told: _Told) -> PrivateBanditsError | None:
         """Add a checked reward to its sum, and release the sum if that completes it.
 
-        Returns the refusal, if there is one: then nothing was changed. The decision is closed and its person
-        counted before the sum changes: however this is interrupted, no reward counts twice or beyond the limit.
+        Returns the refusal, if there is one: then nothing was changed. Whatever is raised here instead, by an
+        interrupt or a signal handler, opens nothing again. The decision is closed and its person counted before
+        the sum changes, so that no reward counts twice or beyond the limit.
         """
         key, decision, played, reward = told
         public, person = self._public, decision.person
-        counts = person is None or self._within_limit(person)
-        if public.open.pop(key, None) is None:
-            return ClosedDecision(f"decision {key} was closed while its reward was being told")
-        public.waiting[decision.action] -= 1
         entry = self._policy.entry(public.policy, played)
-        episode = row = None
-        if entry is not None and counts:
-            if person is not None:
-                self._people.count_rewards_of(person, 1)
+        if entry is None or not (person is None or self._within_limit(person)):
+            self._give_up(key, decision)
+            return None
+        episode = self._episode(*entry)
+        refusal = episode.refusal(entry[1])
+        if refusal is not None:
+            return refusal
+        del public.open[key]
+        public.waiting[decision.action] -= 1
+        if person is not None:
+            self._people.count_rewards_of(person, 1)
+        row = None
+        if self._policy.due(public.policy, episode.key, episode.count + 1):
             try:
-                episode, row = self._add(*entry, reward)
-            except PrivateBanditsError as refusal:
-                public.open[key] = decision
-                public.open = dict(sorted(public.open.items(), key=lambda item: item[1].number))
-                public.waiting[decision.action] += 1
-                if person is not None:
-                    self._people.count_rewards_of(person, -1)
-                return refusal
-        if row is not None:
+                row = self._release(episode, entry[1], reward)
+            except NoiseFailed as failed:  # raised before anything was written; nothing else may open it again
+                self._reopen(key, decision)
+                return failed
             self._policy.learn(public.policy, row, public.asked + 1)
+        else:
+            episode.add(entry[1], reward)
         if self._file is not None:
-            self._file.closed(decision, episode, row)
+            self._file.closed(decision, self._private.episodes[episode.key], row)
         return None
 
-    def _add(self, key: int, weight: tuple[int, ...], reward: int) -> tuple[Episode, Release | None]:
-        """The open episode of `key` after the reward, and the release of the last one where that completed it.
-
-        Whatever this raises on purpose, it raises before anything changed.
-        """
+    def _episode(self, key: int, weight: tuple[int, ...]) -> Episode:
         episodes = self._private.episodes
-        episode = episodes.get(key)
-        if episode is None:
-            episode = episodes[key] = self._door.open_episode(key, 1, len(weight))
-        if not self._policy.due(self._public.policy, key, episode.count + 1):
-            episode.add(weight, reward)
-            return episode, None
+        if key not in episodes:
+            episodes[key] = self._door.open_episode(key, 1, len(weight))
+        return episodes[key]
+
+    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Release:
+        """Release the episode with one reward more, and open the next."""
         full = episode.with_one_more(weight, reward)
         # Taken out first: whatever happens, this episode does not go through the door twice.
-        episodes[key] = following = self._door.open_episode(key, episode.number + 1, len(weight))
+        self._private.episodes[episode.key] = self._door.open_episode(episode.key, episode.number + 1, len(weight))
         try:
-            return following, self._door.release(full)
-        except PrivateBanditsError:
-            episodes[key] = episode
+            return self._door.release(full)
+        except NoiseFailed:
+            self._private.episodes[episode.key] = episode
             raise
+
+    def _reopen(self, key: str, decision: OpenDecision) -> None:
+        """Undo the closing of a decision whose reward could not be taken."""
+        public = self._public
+        public.open[key] = decision
+        public.open = dict(sorted(public.open.items(), key=lambda item: item[1].number))
+        public.waiting[decision.action] += 1
+        if decision.person is not None:
+            self._people.count_rewards_of(decision.person, -1)
 
     def _within_limit(self, person: str) -> bool:
         return self._limit is None or self._people.rewards_of(person) < self._limit
@@ -388,11 +406,12 @@ class Agent:
         if delta is None:
             delta = getattr(settings.policy.promise, "delta", 1e-6)
         check_probability("delta", delta)
+        total = self.ledger.total
         return guarantee_for(
             settings.policy.promise,
             settings.unit,
             settings.max_rewards_per_person,
-            self.ledger.total,
+            total,
             delta,
             private=self._door.secret,
             seeded=settings.seed is not None,
@@ -523,7 +542,8 @@ class Agent:
         token, _, rest = key.partition("-")
         generation, _, number = rest.partition("-")
         return (
-            token == self._settings.token
+            len(key) < 100
+            and token == self._settings.token
             and generation.isdecimal()
             and number.isdecimal()
             and 1 <= int(generation) <= self._public.generation
@@ -565,9 +585,11 @@ def _told_parts(item: Any) -> tuple[Any, Any, Any]:
 
 
 def _whole(name: str, value: int | None, least: int, most: int = 2**62) -> int | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most):
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= value <= most:
         raise InvalidInput(f"{name} must be a whole number from {least} to {most:g}, got {value!r}")
-    return value
+    return int(value)
 
 
 def _count(n: int) -> int:

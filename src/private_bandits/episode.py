@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from private_bandits.errors import CapacityExceeded, InvalidInput
+from private_bandits.errors import CapacityExceeded, InvalidInput, PrivateBanditsError
 
 INT64 = 2**63
 TAIL = 12  # standard deviations of noise kept free below 2^63; beyond them lies less than 1e-32
@@ -18,6 +18,10 @@ TAIL = 12  # standard deviations of noise kept free below 2^63; beyond them lies
 GRID = 2**24
 _STORED = ("key", "number", "count", "max_squared", "max_l1")
 LARGEST_EPISODE = 2**38  # rewards of weight one that fit into one episode on the full grid
+
+
+def _l1(weight: tuple[int, ...]) -> int:
+    return sum(map(abs, weight))
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,17 @@ class HiddenTotals:
     def dimension(self) -> int:
         """How many sums there are. Public."""
         return len(self._values)
+
+    @property
+    def fit(self) -> bool:
+        """Whether they are whole numbers of 64 bits."""
+        return set(map(type, self._values)) <= {int} and -INT64 < min(self._values) <= max(self._values) < INT64
+
+    def copy(self) -> HiddenTotals:
+        """The same sums, kept apart."""
+        other = HiddenTotals.__new__(HiddenTotals)  # with no plain list in any frame
+        other._values = self._values[:]
+        return other
 
     def reveal(self) -> list[int]:
         """A copy of the sums, for the door and the store."""
@@ -118,10 +133,14 @@ class Episode:
 
     def add(self, weight: tuple[int, ...], reward: int) -> None:
         """Add one reward on the grid. Refused, on public grounds alone, if the sum might outgrow 64 bits."""
+        refusal = self.refusal(weight)
+        if refusal is not None:
+            raise refusal
         if weight is not self._weight:
-            self._measure(weight)
-        if self.count >= self._fits:
-            raise self._full()
+            self.max_l1 = max(self.max_l1, _l1(weight))
+            self.max_squared = max(self.max_squared, sum(part * part for part in weight))
+            self._fits = self.grid.fits(self.max_l1)
+            self._weight = weight
         self.count += 1
         i = 0
         for part in weight:
@@ -129,30 +148,29 @@ class Episode:
             self.totals._values[i] += part * reward
             i += 1  # noqa: SIM113  (enumerate doubles the time of the one-dimensional sums)
 
-    def _measure(self, weight: tuple[int, ...]) -> None:
-        """Take a weight's norms into account, before any of it is summed."""
+    def refusal(self, weight: tuple[int, ...]) -> PrivateBanditsError | None:
+        """Why a reward of this weight cannot be added, if so. Looks at public numbers only and changes nothing."""
+        if weight is self._weight and self.count < self._fits:
+            return None
         if type(weight) is not tuple:  # what can change later would be measured once and summed as something else
-            raise InvalidInput(f"a weight must be a tuple, got a {type(weight).__name__}")
+            return InvalidInput(f"a weight must be a tuple, got a {type(weight).__name__}")
         if len(weight) != len(self.weight_sums):
-            raise InvalidInput(f"the weight has {len(weight)} coordinates, the sum has {len(self.weight_sums)}")
-        largest = max(self.max_l1, sum(map(abs, weight)))
-        fits = self.grid.fits(largest)
-        if self.count >= fits:
-            raise self._full()
-        self.max_l1 = largest
-        self.max_squared = max(self.max_squared, sum(part * part for part in weight))
-        self._fits = fits
-        self._weight = weight
-
-    def _full(self) -> CapacityExceeded:
-        return CapacityExceeded(
-            f"the episode {self.label} holds {self.count} rewards, as many as fit into 64 bits on a grid "
-            f"of {self.grid.steps} steps: start a new agent"
-        )
+            return InvalidInput(f"the weight has {len(weight)} coordinates, the sum has {len(self.weight_sums)}")
+        if not set(map(type, weight)) <= {int}:
+            return InvalidInput(f"a weight must be of whole numbers, got {weight}")
+        if self.count >= self.grid.fits(max(self.max_l1, _l1(weight))):
+            return CapacityExceeded(
+                f"the episode {self.label} holds {self.count} rewards, as many as fit into 64 bits on a grid "
+                f"of {self.grid.steps} steps: start a new agent"
+            )
+        return None
 
     def with_one_more(self, weight: tuple[int, ...], reward: int) -> Episode:
         """A copy that holds one reward more; this one stays as it is."""
-        other = Episode.load(self.dump(), self.grid)
+        other = Episode(self.key, self.number, len(self.weight_sums), self.grid)
+        other.count, other.max_squared, other.max_l1 = self.count, self.max_squared, self.max_l1
+        other.weight_sums = list(self.weight_sums)
+        other.totals = self.totals.copy()
         other.add(weight, reward)
         return other
 

@@ -26,11 +26,11 @@ class ClosedDecision(InvalidInput):
 
 
 class CapacityExceeded(PrivateBanditsError, OverflowError):
-    """A sum that might no longer fit into 64 bits. Nothing was changed."""
+    """A sum that might no longer fit into 64 bits. This reward changed nothing."""
 
 
 class NoiseFailed(PrivateBanditsError, RuntimeError):
-    """The noise could not be drawn, so nothing was released and nothing was changed."""
+    """The noise could not be drawn, so nothing was released. This reward changed nothing."""
 
 
 class AgentClosed(PrivateBanditsError, RuntimeError):
@@ -38,7 +38,10 @@ class AgentClosed(PrivateBanditsError, RuntimeError):
 
 
 class AgentBusy(PrivateBanditsError, BlockingIOError):
-    """The file is in use by another agent: two copies of one state would spend the budget twice."""
+    """Somebody else's turn: the file is another agent's, or a call came from within a call of the same thread.
+
+    Two copies of one state would spend the budget twice, and half of a change must not be seen.
+    """
 
 
 class AgentFileExists(PrivateBanditsError, FileExistsError):

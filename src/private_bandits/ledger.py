@@ -80,7 +80,6 @@ class Ledger:
         """Write a row. Rows are numbered without a gap and never change."""
         if row.number != len(self._rows) + 1:
             raise InvalidInput(f"row {len(self._rows) + 1} comes next in the ledger, got row {row.number}")
-        self._rows.append(row)
         for episode, multiplier in row.episodes.items():
             # Gaussian costs grow with the square of the multiplier, Laplace costs with its size.
             power = 2 if row.noise == "gaussian" else 1
@@ -88,6 +87,7 @@ class Ledger:
                 self._per_episode[episode] += Fraction(row.cost) * abs(Fraction(multiplier)) ** power
             else:
                 self._foreseeable.add(episode)
+        self._rows.append(row)  # last: an interrupt may leave an episode charged for nothing, never a row uncharged
 
     @property
     def total(self) -> float:

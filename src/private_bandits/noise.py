@@ -33,6 +33,10 @@ class Hidden(Protocol):
     def dimension(self) -> int:
         """How many sums there are."""
 
+    @property
+    def fit(self) -> bool:
+        """Whether they are whole numbers of 64 bits."""
+
     def reveal(self) -> list[int]:
         """The raw sums."""
 
@@ -54,26 +58,26 @@ class Mechanism:
     draw: Draw = field(repr=False)
 
     def __call__(self, totals: Hidden) -> list[int]:
-        """The totals with noise. Whatever goes wrong, no word about the totals comes out."""
-        # OpenDP's own error texts may hold its argument. Raising outside the except block, and with no local
-        # that names a total, keeps them out of the message, the chain and what crash reporters print.
-        failed: type[BaseException] | None = None
-        noisy: list[int] = []
-        if not all(type(total) is int and -INT64 < total < INT64 for total in totals.reveal()):
-            failed = NoiseFailed
-        else:
+        """The totals with noise. Whatever goes wrong, no word about the totals comes out.
+
+        OpenDP's own error texts may hold its argument, and so may the frames of its tracebacks: both are dropped
+        here, and what is raised instead is raised outside of the except blocks.
+        """
+        noisy: list[int] | None = None
+        interrupt: BaseException | None = None
+        if totals.fit:
             try:
                 noisy = self.draw(totals.reveal())
-            except Exception:  # any of them could tell
-                failed = NoiseFailed
-            except BaseException as interrupt:  # Ctrl-C: its traceback would hold OpenDP's argument
-                failed = type(interrupt)
-            if failed is None and len(noisy) != totals.dimension:
-                failed, noisy = NoiseFailed, []
-        if failed is NoiseFailed:
+            except Exception:  # noqa: S110  (told below)
+                pass
+            except BaseException as caught:
+                interrupt = caught
+        if interrupt is not None:
+            interrupt.__context__ = interrupt.__cause__ = None
+            raise interrupt.with_traceback(None)
+        if noisy is None or len(noisy) != totals.dimension:
+            del noisy  # of the wrong length: whatever it is, it is not noise
             raise NoiseFailed("the noise could not be drawn: nothing was released and nothing was changed")
-        if failed is not None:
-            raise failed
         return noisy
 
 

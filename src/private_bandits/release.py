@@ -10,6 +10,7 @@ import math
 
 from private_bandits.budget import Budget
 from private_bandits.episode import TAIL, Episode, Grid
+from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Ledger, Release
 from private_bandits.noise import ExactNoise, NoiseSource, SeededNoise
 from private_bandits.rewards import RewardRange
@@ -38,15 +39,19 @@ class Door:
         """y = sum of weight * reward + noise: check, draw once, write the ledger, hand out.
 
         Each episode goes through once. The sensitivity is the episode's own, in integers, and the cost is what
-        the mechanism's map makes of it. If the noise cannot be drawn nothing is written and nothing comes out.
+        the mechanism's map makes of it. If the noise cannot be drawn (NoiseFailed) nothing is written and nothing
+        comes out. The row holds the value, so it is written after the draw; nobody has seen either before.
         """
         if self.ledger.covers(episode.label):
             raise AssertionError(f"episode {episode.label} was released before")
+        if not episode.count:
+            raise InvalidInput(f"episode {episode.label} holds no reward: there is nothing to release")
         laplace = self.budget.noise == "laplace"
         mechanism = self._noise.calibrate(
             self.budget.noise,
             self.budget.level,
-            episode.sensitivity_l1 if laplace else episode.sensitivity_l2,
+            # All weights zero: the sum tells nothing, and the noise for weight one is more than enough.
+            max(1, episode.sensitivity_l1 if laplace else episode.sensitivity_l2),
             len(episode.weight_sums),
             len(self.ledger) + 1,
         )

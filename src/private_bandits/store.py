@@ -32,7 +32,7 @@ from private_bandits.errors import (
     InvalidInput,
 )
 from private_bandits.guarantee import Unit
-from private_bandits.ledger import Release
+from private_bandits.ledger import Ledger, Release
 from private_bandits.policies import Policy, policy_from_dict
 from private_bandits.rewards import RewardRange
 
@@ -183,6 +183,8 @@ class SqliteStore:
     def create(cls, path: Path, settings: Settings, public: PublicState) -> SqliteStore:
         """A new file, readable by its owner alone. Refused where an agent's file stands already."""
         _refuse_folder(path)
+        if path.is_symlink() and not path.exists():
+            raise AgentFileInvalid(f"{path} is a link that leads nowhere")
         if not path.parent.is_dir():
             raise AgentFileMissing(f"the folder {path.parent} does not exist: make it first")
         with contextlib.suppress(FileExistsError):  # what stands there is looked at below
@@ -192,22 +194,28 @@ class SqliteStore:
         store = cls(path.absolute(), new=True)
         try:
             store._initialise(settings, public)
+        except sqlite3.Error as error:
+            store.close()
+            raise InvalidInput(f"{path} cannot be written: {error}") from None
         except BaseException:
             store.close()
             raise
         return store
 
     @classmethod
-    def open(cls, path: Path) -> tuple[SqliteStore, Settings]:
+    def open(cls, path: Path) -> tuple[SqliteStore, Settings, Ledger]:
         """Take over an agent's file. Refused while another agent has it."""
         _refuse_folder(path)
         if path.exists() and path.stat().st_size == 0 and not path.with_name(path.name + "-wal").exists():
-            raise AgentFileInvalid(f"{path} is empty: no agent was made in it")
+            raise AgentFileInvalid(f"{path} is empty: no agent was made in it yet, Agent(policy, path=...) does")
         if not path.exists():
             raise AgentFileMissing(f"no agent's file at {path}: make one with Agent(policy, path=...)")
         store = cls(path.absolute(), new=False)
         try:
-            return store, store._take_over()
+            return store, store._take_over(), Ledger(store._load_ledger())
+        except sqlite3.Error as error:
+            store.close()
+            raise AgentFileInvalid(f"{path} is damaged: {error}") from None
         except BaseException:
             store.close()
             raise
@@ -216,6 +224,7 @@ class SqliteStore:
         if self._one("SELECT count(*) FROM sqlite_master")[0]:
             raise AgentFileExists(f"{self._path} exists: resume it with Agent.open({str(self._path)!r})")
         policy = settings.policy.dump_state(public.policy)
+        self._generation = 1
         self._run(
             [
                 *((statement, ()) for statement in _SCHEMA),
@@ -228,7 +237,6 @@ class SqliteStore:
             ],
             synchronous="FULL",
         )
-        self._generation = 1
         self._dump_policy = settings.policy.dump_state
 
     def _take_over(self) -> Settings:
@@ -258,20 +266,19 @@ class SqliteStore:
         return public, PrivateState(self._load_episodes(grid))
 
     def _load_episodes(self, grid: Grid) -> dict[int, Episode]:
-        found: dict[int, Episode] | None = None
-        try:
-            rows = self._all("SELECT private FROM episodes")
-            found = {episode.key: episode for episode in (Episode.load(json.loads(row[0]), grid) for row in rows)}
-        except (ValueError, KeyError, TypeError):
-            pass  # told below, outside of this block: the exception may hold a sum
-        if found is None:
+        # None, and told here: an exception, or a local of the frame that raises it, could show a sum.
+        found = [_load_episode(_Hidden(row[0]), grid) for row in self._all("SELECT private FROM episodes")]
+        if None in found:
             raise AgentFileInvalid(f"{self._path} is damaged: its open sums cannot be read")
-        return found
+        return {episode.key: episode for episode in found if episode is not None}
 
-    def load_ledger(self) -> list[Release]:
+    def _load_ledger(self) -> list[Release]:
         """All rows, oldest first."""
         rows = self._all("SELECT release FROM ledger ORDER BY number")
-        return [Release.from_dict(json.loads(text)) for (text,) in rows]
+        try:
+            return [Release.from_dict(json.loads(text)) for (text,) in rows]
+        except (ValueError, KeyError, TypeError) as error:
+            raise AgentFileInvalid(f"{self._path} is damaged: its ledger cannot be read ({error})") from None
 
     def asked(self, decision: OpenDecision) -> None:
         """A decision was handed out."""
@@ -306,10 +313,7 @@ class SqliteStore:
     def commit(self, public: PublicState) -> None:
         """One transaction. A tell or a release is on disk before it returns."""
         generation = self._generation
-        statements: list[tuple[str, tuple[Any, ...]]] = [
-            # The row is found only by the agent that opened the file last.
-            ("UPDATE agent SET asked = ? WHERE generation = ?", (public.asked, generation))
-        ]
+        statements: list[tuple[str, tuple[Any, ...]]] = [("UPDATE agent SET asked = ?", (public.asked,))]
         statements += [
             ("INSERT INTO decisions VALUES (?, ?, ?, ?)", (d.number, generation, d.action, d.person))
             for d in self._asked.values()
@@ -352,7 +356,7 @@ class SqliteStore:
         self._let_go()
 
     def _run(self, statements: Iterable[tuple[str, tuple[Any, ...]]], synchronous: str) -> None:
-        """All statements in one transaction, or none of them."""
+        """All statements in one transaction, or none of them; none where another agent has taken the file over."""
         if os.getpid() != self._process:
             raise AgentClosed("the agent belongs to the process that this one was forked from: use it there")
         execute = self._connection.execute
@@ -362,9 +366,10 @@ class SqliteStore:
         execute("BEGIN IMMEDIATE")
         try:
             for statement, values in statements:
-                cursor = execute(statement, [v.text if type(v) is _Hidden else v for v in values])
-                if statement.endswith("WHERE generation = ?") and cursor.rowcount != 1:
-                    raise AgentClosed(f"{self._path} was taken over by another agent: this one has ended")
+                execute(statement, [v.text if type(v) is _Hidden else v for v in values])
+            owner = execute("SELECT generation FROM agent").fetchone()[0]
+            if owner != self._generation:
+                raise AgentClosed(f"{self._path} was taken over by another agent: this one has ended")
             execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
@@ -373,7 +378,8 @@ class SqliteStore:
 
     def _one(self, query: str) -> tuple[Any, ...]:
         row = self._connection.execute(query).fetchone()
-        assert row is not None
+        if row is None:
+            raise AgentFileInvalid(f"{self._path} is damaged: it holds no agent")
         return tuple(row)
 
     def _all(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -402,10 +408,19 @@ def _connect(path: Path, new: bool) -> sqlite3.Connection:
     return connection
 
 
+def _load_episode(text: _Hidden, grid: Grid) -> Episode | None:
+    try:
+        return Episode.load(json.loads(text.text), grid)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
 def _close(connection: sqlite3.Connection, ownership: _Ownership, process: int) -> None:
     if os.getpid() == process:
-        connection.close()
-        ownership.give_back()
+        try:
+            connection.close()
+        finally:
+            ownership.give_back()
 
 
 _STORES: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
