@@ -325,8 +325,9 @@ class Agent:
         if entry is None or not (person is None or self._within_limit(person)):
             self._give_up(key, decision)
             return None
-        episode = self._episode(*entry)
-        refusal = episode.refusal(entry[1])
+        slot, weight = entry
+        episode = self._private.episodes.get(slot) or self._first_episode(slot, weight)
+        refusal = episode.refusal(weight)
         if refusal is not None:
             return refusal
         del public.open[key]
@@ -334,24 +335,22 @@ class Agent:
         if person is not None:
             self._people.count_rewards_of(person, 1)
         row = None
-        if self._policy.due(public.policy, episode.key, episode.count + 1):
+        if self._policy.due(public.policy, slot, episode.count + 1):
             try:
-                row = self._release(episode, entry[1], reward)
+                row = self._release(episode, weight, reward)
             except NoiseFailed as failed:  # raised before anything was written; nothing else may open it again
                 self._reopen(key, decision)
                 return failed
             self._policy.learn(public.policy, row, public.asked + 1)
         else:
-            episode.add(entry[1], reward)
+            episode.add(weight, reward)
         if self._file is not None:
-            self._file.closed(decision, self._private.episodes[episode.key], row)
+            self._file.closed(decision, self._private.episodes[slot], row)
         return None
 
-    def _episode(self, key: int, weight: tuple[int, ...]) -> Episode:
-        episodes = self._private.episodes
-        if key not in episodes:
-            episodes[key] = self._door.open_episode(key, 1, len(weight))
-        return episodes[key]
+    def _first_episode(self, key: int, weight: tuple[int, ...]) -> Episode:
+        self._private.episodes[key] = first = self._door.open_episode(key, 1, len(weight))
+        return first
 
     def _release(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Release:
         """Release the episode with one reward more, and open the next."""

@@ -133,20 +133,24 @@ class Episode:
 
     def add(self, weight: tuple[int, ...], reward: int) -> None:
         """Add one reward on the grid. Refused, on public grounds alone, if the sum might outgrow 64 bits."""
-        refusal = self.refusal(weight)
-        if refusal is not None:
-            raise refusal
-        if weight is not self._weight:
-            self.max_l1 = max(self.max_l1, _l1(weight))
-            self.max_squared = max(self.max_squared, sum(part * part for part in weight))
-            self._fits = self.grid.fits(self.max_l1)
-            self._weight = weight
+        if weight is not self._weight or self.count >= self._fits:
+            self._measure(weight)
         self.count += 1
         i = 0
         for part in weight:
             self.weight_sums[i] += part
             self.totals._values[i] += part * reward
             i += 1  # noqa: SIM113  (enumerate doubles the time of the one-dimensional sums)
+
+    def _measure(self, weight: tuple[int, ...]) -> None:
+        """Take a weight's norms into account, before any of it is summed."""
+        refusal = self.refusal(weight)
+        if refusal is not None:
+            raise refusal
+        self.max_l1 = max(self.max_l1, _l1(weight))
+        self.max_squared = max(self.max_squared, sum(part * part for part in weight))
+        self._fits = self.grid.fits(self.max_l1)
+        self._weight = weight
 
     def refusal(self, weight: tuple[int, ...]) -> PrivateBanditsError | None:
         """Why a reward of this weight cannot be added, if so. Looks at public numbers only and changes nothing."""
