@@ -77,7 +77,7 @@ def draw(path: Path, recommended: list[int], simulation: pb.Simulation) -> None:
         xscale="log",
     )
     right.legend(title="smaller rho: more private")
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=120, metadata={"Software": None})
     plt.close(figure)
 
 

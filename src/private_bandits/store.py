@@ -2,47 +2,35 @@
 
 Public state and private state are two types.
 
-Two copies of one state, each released with its own noise, would cost twice. So a file has one owner: a lock
-refuses a second opener and falls with the process, and every write checks the generation that the owner wrote
-when it opened the file. A copied file cannot be detected.
+A file has one owner (ownership.py), and every write checks the generation that the owner wrote when it opened the
+file.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import hashlib
 import json
-import os
 import secrets
 import sqlite3
-import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from private_bandits.episode import Episode, Grid
 from private_bandits.errors import (
-    AgentBusy,
     AgentClosed,
     AgentFileExists,
     AgentFileInvalid,
-    AgentFileMissing,
     InvalidInput,
 )
 from private_bandits.guarantee import Unit
 from private_bandits.ledger import Ledger, Release
+from private_bandits.ownership import APPLICATION_ID, OwnedFile, check_agents_file, make_private_file
 from private_bandits.policies import Policy, policy_from_dict
 from private_bandits.rewards import RewardRange
 
-try:
-    import fcntl
-except ImportError:  # not on Windows, where SQLite's own lock does not have the weakness below
-    fcntl = None  # type: ignore[assignment]
-
 FORMAT = 1
-APPLICATION_ID = 0x50424E44  # "PBND" in the file's header
 
 
 @dataclass(frozen=True)
@@ -165,16 +153,8 @@ class SqliteStore:
 
     def __init__(self, path: Path, new: bool) -> None:
         self._path = path
-        self._process = os.getpid()
-        self._ownership = _Ownership(path)
-        try:
-            self._connection = _connect(path, new)
-        except BaseException:
-            self._ownership.give_back()
-            raise
-        _STORES.add(self)
-        # Also when the agent is dropped without being closed.
-        self._let_go = weakref.finalize(self, _close, self._connection, self._ownership, self._process)
+        self._owned = OwnedFile(path, new)
+        self._connection = self._owned.connection
         self._synchronous = ""
         self._generation = 0
         self.forget()
@@ -182,15 +162,7 @@ class SqliteStore:
     @classmethod
     def create(cls, path: Path, settings: Settings, public: PublicState) -> SqliteStore:
         """A new file, readable by its owner alone. Refused where an agent's file stands already."""
-        _refuse_folder(path)
-        if path.is_symlink() and not path.exists():
-            raise AgentFileInvalid(f"{path} is a link that leads nowhere")
-        if not path.parent.is_dir():
-            raise AgentFileMissing(f"the folder {path.parent} does not exist: make it first")
-        with contextlib.suppress(FileExistsError):  # what stands there is looked at below
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
-        if path.stat().st_size == 0:
-            path.chmod(0o600)  # also where an empty file stood; its log takes over the mode
+        make_private_file(path)
         store = cls(path.absolute(), new=True)
         try:
             store._initialise(settings, public)
@@ -205,11 +177,7 @@ class SqliteStore:
     @classmethod
     def open(cls, path: Path) -> tuple[SqliteStore, Settings, Ledger]:
         """Take over an agent's file. Refused while another agent has it."""
-        _refuse_folder(path)
-        if path.exists() and path.stat().st_size == 0 and not path.with_name(path.name + "-wal").exists():
-            raise AgentFileInvalid(f"{path} is empty: no agent was made in it yet, Agent(policy, path=...) does")
-        if not path.exists():
-            raise AgentFileMissing(f"no agent's file at {path}: make one with Agent(policy, path=...)")
+        check_agents_file(path)
         store = cls(path.absolute(), new=False)
         try:
             return store, store._take_over(), Ledger(store._load_ledger())
@@ -340,25 +308,13 @@ class SqliteStore:
         self._released: list[Release] = []
         self._people: dict[str, int] = {}
 
-    def abandon(self) -> None:
-        """In a forked child: leave the file to the parent.
-
-        The connection is never closed here, which would take the log away under the parent. Closing this copy
-        of the lock's handle leaves the parent's lock as it is.
-        """
-        self._let_go.detach()
-        # For good: even the end of the child's interpreter must not close it.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
-        self._ownership.give_back()
-
     def close(self) -> None:
         """Fold the write-ahead log into the file and let go of it."""
-        self._let_go()
+        self._owned.close()
 
     def _run(self, statements: Iterable[tuple[str, tuple[Any, ...]]], synchronous: str) -> None:
         """All statements in one transaction, or none of them; none where another agent has taken the file over."""
-        if os.getpid() != self._process:
-            raise AgentClosed("the agent belongs to the process that this one was forked from: use it there")
+        self._owned.check_process()
         execute = self._connection.execute
         if self._synchronous != synchronous:
             execute(f"PRAGMA synchronous = {synchronous}")
@@ -386,96 +342,8 @@ class SqliteStore:
         return self._connection.execute(query, values).fetchall()
 
 
-def _connect(path: Path, new: bool) -> sqlite3.Connection:
-    """A connection that keeps every other SQLite program out until it is closed or its process ends."""
-    connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        marked = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-        if not marked and (not new or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]):
-            raise sqlite3.DatabaseError("not a database of ours")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA secure_delete = ON")  # no old sum stays in a freed page
-        connection.execute("BEGIN EXCLUSIVE")
-        connection.execute("COMMIT")
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        if "locked" in str(error):
-            raise _busy(path) from None
-        if "not a database" in str(error):
-            raise AgentFileInvalid(f"{path} is not an agent's file") from None
-        raise InvalidInput(f"{path} cannot be opened: {error}") from None
-    return connection
-
-
 def _load_episode(text: _Hidden, grid: Grid) -> Episode | None:
     try:
         return Episode.load(json.loads(text.text), grid)
     except (ValueError, KeyError, TypeError):
         return None
-
-
-def _close(connection: sqlite3.Connection, ownership: _Ownership, process: int) -> None:
-    if os.getpid() == process:
-        try:
-            connection.close()
-        finally:
-            ownership.give_back()
-
-
-_STORES: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
-
-
-def _abandon_in_child() -> None:
-    for store in list(_STORES):
-        with contextlib.suppress(Exception):
-            store.abandon()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_abandon_in_child)
-
-
-def _refuse_folder(path: Path) -> None:
-    if path.is_dir():
-        raise AgentFileInvalid(f"{path} is a folder: name a file")
-
-
-def _busy(path: Path) -> AgentBusy:
-    return AgentBusy(f"{path} is in use by another agent: close that one first, or end its process")
-
-
-class _Ownership:
-    """The right to be the one agent of a file, kept until it is given back or the process ends.
-
-    SQLite's own lock is not enough: the system drops it as soon as this process closes any other handle on the
-    file, as a backup within the process would. A flock stays. Files owned by this process are looked up first,
-    without opening them.
-    """
-
-    _owned: ClassVar[set[tuple[int, int]]] = set()
-
-    def __init__(self, path: Path) -> None:
-        status = path.stat()
-        self._file = (status.st_dev, status.st_ino)
-        if self._file in self._owned:
-            raise _busy(path)
-        if status.st_nlink != 1:
-            raise AgentFileInvalid(
-                f"{path} has other names (hard links), where its log would not be found: remove them"
-            )
-        self._handle: int | None = os.open(path, os.O_RDWR)
-        try:
-            if fcntl is not None:
-                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._handle)
-            raise _busy(path) from None
-        self._owned.add(self._file)
-
-    def give_back(self) -> None:
-        """Others may have the file from now on."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            os.close(handle)
-            self._owned.discard(self._file)
