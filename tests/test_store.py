@@ -1079,3 +1079,14 @@ def test_a_file_with_broken_pages_is_named(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(AgentFileInvalid, match="damaged"):
         pb.Agent.open(path)
+
+
+def test_a_path_that_sqlite_takes_for_memory_is_a_file_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pb.Agent(plain_policy(), path=":memory:") as agent:
+        agent.tell(agent.ask(), 1.0)
+    with pb.Agent.open(":memory:") as resumed:
+        assert len(resumed.ledger) == 1
+    assert (tmp_path / ":memory:").stat().st_size > 0
