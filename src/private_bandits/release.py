@@ -50,7 +50,8 @@ class Door:
         mechanism = self._noise.calibrate(
             self.budget.noise,
             self.budget.level,
-            # All weights zero: the sum tells nothing, and the noise for weight one is more than enough.
+            # Never below what was computed. Zero only if every weight was zero: then the sum is zero whatever the
+            # rewards were, and one step of the grid merely gives the noise a scale.
             max(1, episode.sensitivity_l1 if laplace else episode.sensitivity_l2),
             len(episode.weight_sums),
             len(self.ledger) + 1,
@@ -79,7 +80,10 @@ class Door:
 
 
 def _noise_per_step(budget: Budget) -> float:
-    """Standard deviation of the noise for weight one, in units of the reward range."""
+    """How wide the noise for weight one is, in reward ranges, so that TAIL times this holds all but 1e-32 of it.
+
+    The standard deviation of Gaussian noise; more than that for Laplace noise.
+    """
     if budget.noise == "none":
         return 0.0
     if budget.noise == "laplace":
