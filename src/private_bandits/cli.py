@@ -10,8 +10,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from private_bandits import definitions as small
 from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, equal_budget, zCDP
 from private_bandits.environments import Bernoulli
 from private_bandits.errors import InvalidInput, PrivateBanditsError
@@ -69,10 +71,7 @@ def simulate(
     """Regret of policies over many runs, exact in distribution. Simulated noise protects nobody."""
     _one_of("setting", setting, SETTINGS)
     _one_of("setting-as", setting_as, ("paper", "strict"))
-    if csv is not None and csv.exists():
-        raise InvalidInput(f"{csv} exists: name another file, or remove it first")
-    if csv is not None and not csv.parent.is_dir():
-        raise InvalidInput(f"the folder {csv.parent} does not exist: make it first")
+    _check_new_file(csv)
     environment = Bernoulli(_numbers("means", means))
     budgets = _budgets(rho, epsilon, privacy_delta)
     policies: dict[str, Policy[Any]] = {
@@ -113,12 +112,90 @@ def policies(as_json: Json = False) -> None:
     Console().print(table)
 
 
+@app.command()
+def definitions(
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="FILE.json, or module:name of a policy or a rule.", show_default="the paper's counterexample"
+        ),
+    ] = None,
+    epsilon: Annotated[float, typer.Option(help="Delta is computed at this epsilon.")] = 0.95,
+    privacy_delta: Annotated[
+        float, typer.Option("--privacy-delta", "--delta", help="Epsilon is computed at this delta; 0: pure DP.")
+    ] = 0.17,
+    model: Annotated[
+        str | None,
+        typer.Option(help="From " + ", ".join(small.MODELS) + ".", show_default="all that apply, of tables and lists"),
+    ] = None,
+    observer: Annotated[str, typer.Option(help="Who looks, for joint models: later or others.")] = "later",
+    tolerance: Annotated[float, typer.Option(help="Relative width of the bracket of rho.")] = 1e-6,
+    arms: Annotated[int | None, typer.Option(help="Arms of a rule module:name.", show_default="its own")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Steps of a rule.", show_default="its own")] = None,
+    rewards: Annotated[str | None, typer.Option(help="Rewards of a rule.", show_default="its own, else 0,1")] = None,
+    contexts: Annotated[int | None, typer.Option(help="Contexts of a rule.", show_default="its own, else none")] = None,
+    as_json: Json = False,
+) -> None:
+    """How private a small policy is under each definition, exactly, with the worst neighbours and adversary."""
+    values = None if rewards is None else _numbers("rewards", rewards)
+    chosen = small.find(policy, arms, horizon, values, contexts)
+    with small.progress_bar() as progress:
+        names = None if model is None else model.split(",")
+        analysis = small.analyse(chosen, names, epsilon, privacy_delta, tolerance, observer, progress)
+    if as_json:
+        print(json.dumps(small.as_json(analysis)))
+        return
+    Console().print(small.as_table(analysis))
+    print(small.as_text(analysis), f"\n\n{analysis.seconds:.2f} seconds.")
+
+
+@app.command()
+def audit(
+    policy: Annotated[
+        str, typer.Option(help="A name from `private-bandits policies`, all of them, or a factory module:make_agent.")
+    ] = "all",
+    rho: Annotated[float | None, typer.Option(help="The zCDP that is claimed.", show_default="the agent's own")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="The claim as epsilon: pure DP, or with a delta.")] = None,
+    privacy_delta: Annotated[float | None, typer.Option(help="The delta of an (epsilon, delta) claim.")] = None,
+    reward_range: Annotated[str, typer.Option(help="Of a factory's agents.")] = "0,1",
+    arms: Annotated[int | None, typer.Option(help="Arms of a factory's agents.", show_default="counted")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="Time to look from outside, about.", show_default="60; all policies: 120")
+    ] = None,
+    short: Annotated[bool, typer.Option("--short", help="A few seconds each: finds what is badly broken.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the search for scenarios.")] = 0,
+    processes: Annotated[int, typer.Option(help="1, or 2: one for each of the two worlds.")] = 2,
+    html: Annotated[Path | None, typer.Option(help="Write a report with pictures to this new file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Look for a broken promise, in a shipped policy or in your own agent. Exit code 1 if there is one."""
+    from private_bandits import audit as audits  # here: half a second that no other command needs
+
+    _check_new_file(html)
+    claims = [None] if rho is epsilon is None else _budgets(_text(rho), _text(epsilon), privacy_delta)
+    if policy == "all" or policy in POLICIES:
+        targets = audits.shipped(policy, claims[0])
+    else:
+        low, high = _pair("reward-range", reward_range)
+        targets = [audits.of_factory(policy, claims[0], (low, high), arms)]
+    reports = audits.audit_all(targets, seconds, short, processes, seed)
+    if html is not None:
+        html.write_text(audits.html(reports), encoding="utf-8")
+    if as_json:
+        print(json.dumps(audits.to_json(reports)))
+    else:
+        for report in reports:
+            report.print(Console())
+    if any(report.violated for report in reports):
+        raise typer.Exit(1)
+
+
 def main() -> None:
     """The command line's entry: what the package refuses is told in one line, with exit code 2."""
     try:
         app()
     except PrivateBanditsError as error:
-        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise SystemExit(2) from None
 
 
@@ -140,6 +217,25 @@ def _budgets(rho: str | None, epsilon: str | None, delta: float | None) -> list[
     if delta is None:
         return [NoPrivacy() if e == math.inf else PureDP(e) for e in levels]
     return [NoPrivacy() if e == math.inf else ApproxDP(e, delta) for e in levels]
+
+
+def _check_new_file(path: Path | None) -> None:
+    """Before anything long: nothing is overwritten, and nothing is computed in vain."""
+    if path is not None and path.exists():
+        raise InvalidInput(f"{path} exists: name another file, or remove it first")
+    if path is not None and not path.parent.is_dir():
+        raise InvalidInput(f"the folder {path.parent} does not exist: make it first")
+
+
+def _text(number: float | None) -> str | None:
+    return None if number is None else repr(number)
+
+
+def _pair(name: str, text: str) -> tuple[float, float]:
+    numbers = _numbers(name, text)
+    if len(numbers) != 2:
+        raise InvalidInput(f"--{name} must be two numbers such as 0,1, got {text!r}")
+    return numbers[0], numbers[1]
 
 
 def _label(budget: Budget) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -110,19 +108,3 @@ def test_a_policy_without_a_fast_engine_is_run_step_by_step() -> None:
     alone = pb.simulate({"b": policy(1)}, ENVIRONMENT, 200, runs=2)
     assert mixed.final["a"].shape == (2,)
     np.testing.assert_array_equal(mixed.curves["b"], alone.curves["b"])
-
-
-def test_a_bar_appears_only_when_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    for patience, expected in ((60.0, False), (0.0, True)):
-        screen = Terminal()
-        monkeypatch.setattr(sys, "stderr", screen)
-        monkeypatch.setattr(run, "PATIENCE", patience)
-        with run._progress(enabled=True) as report:
-            report(0.1)
-            time.sleep(0.01)
-            report(0.7)
-        assert ("simulating" in screen.getvalue()) == expected

@@ -5,14 +5,13 @@ All runs of all policies advance together, an episode at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from private_bandits.environments import FiniteEnvironment, Floats, Integers
 from private_bandits.policies.doubling import DoublingPolicy
-
-Report = Callable[[float], None]
+from private_bandits.progress import Report
 
 
 class Runs:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import csv
 import hashlib
 import math
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,6 +18,8 @@ import numpy as np
 from private_bandits.environments import FiniteEnvironment, Floats, Integers
 from private_bandits.errors import InvalidInput
 from private_bandits.policies import Policy
+from private_bandits.progress import Report
+from private_bandits.progress import progress as progress_bar
 from private_bandits.simulation import finite, steps
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ BLOCK = 10_000
 """Runs simulated together: bounds the memory, and is the piece of work that goes to a process."""
 LARGEST = 10**18
 """Steps and counts have to fit into 64 bits."""
-PATIENCE = 2.0
-"""Seconds before a progress bar appears."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,7 @@ def simulate(
     started = time.perf_counter()
     blocks = [(b, min(BLOCK, runs - b * BLOCK)) for b in range(math.ceil(runs / BLOCK))]
     task = _Task(tuple(policies.values()), environment, horizon, points, seed)
-    with _progress(enabled=progress) as report:
+    with progress_bar("simulating", enabled=progress) as report:
         if processes > 1 and len(blocks) > 1:
             with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
                 done = []
@@ -162,7 +160,7 @@ class _Task:
     checkpoints: Integers
     seed: int
 
-    def __call__(self, block: tuple[int, int], report: finite.Report = lambda part: None) -> Floats:
+    def __call__(self, block: tuple[int, int], report: Report = lambda part: None) -> Floats:
         number, runs = block
         curves = np.empty((len(self.policies), runs, len(self.checkpoints)))
         share = 0.0
@@ -235,30 +233,3 @@ def _describe(policy: Policy[Any]) -> dict[str, Any]:
         "rho": "inf" if math.isinf(rho) else rho,
         "budget": str(policy.promise),
     }
-
-
-@contextmanager
-def _progress(enabled: bool) -> Iterator[finite.Report]:
-    """A bar on the terminal, once the work has taken longer than people like to wait in the dark."""
-    if not enabled or not sys.stderr.isatty():
-        yield lambda part: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    started = time.monotonic()
-    with_bar: list[Any] = []
-
-    def report(part: float) -> None:
-        if not with_bar and time.monotonic() - started > PATIENCE:
-            bar = Progress(console=Console(stderr=True), transient=True)
-            bar.start()
-            with_bar.extend([bar, bar.add_task("simulating", total=1.0)])
-        if with_bar:
-            with_bar[0].update(with_bar[1], completed=part)
-
-    try:
-        yield report
-    finally:
-        if with_bar:
-            with_bar[0].stop()

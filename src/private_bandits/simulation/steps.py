@@ -13,7 +13,7 @@ import numpy as np
 from private_bandits.agent import Agent
 from private_bandits.environments import FiniteEnvironment, Floats, Integers
 from private_bandits.policies import Policy
-from private_bandits.simulation.finite import Report
+from private_bandits.progress import Report
 
 
 def actions_and_regret(

@@ -1,0 +1,213 @@
+"""The noise: is it the noise that is declared?
+
+The installed sampler at small scales, where every value of the exact distribution can be told apart; then the noise
+of real releases, which is what was published less the sum that went in: on the grid, of the declared size at every
+release, drawn once for each, not repeated, and not foreseeable by whoever seeds the usual generators.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from private_bandits.agent import Agent
+from private_bandits.audit.evidence import Floats
+from private_bandits.audit.inside import Flaw
+from private_bandits.audit.target import Target
+from private_bandits.episode import HiddenTotals
+
+SCALES = (0.7, 3.0, 20.0)
+RELEASES = 6
+"""Releases of a run that are looked at."""
+EXPECTED = 25
+"""Draws that a cell of a chi-square test has to expect."""
+
+
+@dataclass
+class Draws:
+    """What was tested, and the smallest p-value beside the level at which it would have been a flaw."""
+
+    tests: int = 0
+    smallest: float = 1.0
+    level: float = 0.0
+    releases: int = 0
+    flaws: list[Flaw] = field(default_factory=list)
+
+
+def examine(
+    target: Target, draws: int, runs: int, failure: float, advance: Callable[[float], None] = lambda share: None
+) -> Draws:
+    """Sampler, then releases. A right agent is accused with probability at most `failure`."""
+    found = Draws(level=failure / (len(SCALES) + RELEASES + math.comb(RELEASES, 2)))
+    _sampler(target.make(), draws, found)
+    advance(0.5)
+    if not found.flaws:
+        _releases(target, runs, found)
+    advance(0.9)
+    if not found.flaws:
+        _foreseen(target, found)
+    return found
+
+
+def _sampler(agent: Agent, draws: int, found: Draws) -> None:
+    """Chi-square of the installed sampler against the exact distribution."""
+    kind = agent._door.budget.noise
+    for scale in SCALES:
+        level = 1 / (2 * scale**2) if kind == "gaussian" else 1 / scale
+        mechanism = agent._door._noise.calibrate(kind, level, 1, 1, 1)
+        noise = np.array([mechanism(HiddenTotals([100]))[0] - 100 for _ in range(draws)])
+        reach = math.ceil(mechanism.scale * (12 if kind == "gaussian" else 60))
+        values = np.arange(-reach, reach + 1)
+        power = values**2 / (2 * mechanism.scale**2) if kind == "gaussian" else np.abs(values) / mechanism.scale
+        weights = np.exp(-power)
+        p = _chi_square(noise, np.asarray(values + 0.5, float), np.cumsum(weights / weights.sum()))
+        text = f"{draws} draws at scale {scale:g} do not follow the exact distribution (chi-square, p = {p:.2g})"
+        _judge(p, Flaw("the sampler is not the one declared", text), found)
+
+
+def _chi_square(noise: Floats, edges: Floats, below: Floats) -> float:
+    """p-value; edges[i] has probability below[i] under it. Cells are joined until each expects enough."""
+    from scipy.stats import chi2
+
+    kept, last = [], 0.0
+    for edge, share in zip(edges, below, strict=True):
+        if (share - last) * len(noise) >= EXPECTED and (1 - share) * len(noise) >= EXPECTED:
+            kept.append((edge, share))
+            last = share
+    cuts, shares = np.array(kept).T
+    counts = np.bincount(np.searchsorted(cuts, noise), minlength=len(cuts) + 1)
+    expected = np.diff(shares, prepend=0.0, append=1.0) * len(noise)
+    return float(chi2.sf(((counts - expected) ** 2 / expected).sum(), len(cuts)))
+
+
+class Tap:
+    """Stands before an agent's source of noise, lets everything through and keeps what went in."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._source: Any = agent._door._noise
+        self.totals: list[int] = []
+        agent._door._noise = self
+
+    @property
+    def secret(self) -> bool:
+        """As the source."""
+        return bool(self._source.secret)
+
+    def calibrate(self, *arguments: Any) -> Any:
+        """The source's own mechanism, overheard."""
+        mechanism = self._source.calibrate(*arguments)
+        return _Overheard(mechanism, self)
+
+
+class _Overheard:
+    def __init__(self, mechanism: Any, tap: Tap) -> None:
+        self._mechanism = mechanism
+        self._tap = tap
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._mechanism, name)
+
+    def __call__(self, totals: Any) -> Any:
+        self._tap.totals.append(totals.reveal()[0])
+        return self._mechanism(totals)
+
+
+def _releases(target: Target, runs: int, found: Draws) -> None:
+    rows: list[list[float]] = [[] for _ in range(RELEASES)]
+    for _ in range(runs):
+        noise = noise_of_run(target, found)
+        found.releases += len(noise)
+        if found.flaws:
+            return
+        for row, drawn in zip(rows, noise, strict=False):
+            row.append(drawn)
+    kind = target.make()._door.budget.noise
+    for i, z in enumerate(rows):
+        if len(z) < 4 * EXPECTED:
+            continue
+        edges, below = _standard(kind)
+        p = _chi_square(np.array(z), edges, below)
+        text = f"release {i + 1} of {len(z)} runs (chi-square, p = {p:.2g}, scale {np.std(z) / _sd(kind):.3g} of it)"
+        _judge(p, Flaw("the noise of a release is not of the size declared", text), found)
+    for i, j in combinations(range(RELEASES), 2):
+        both = min(len(rows[i]), len(rows[j]))
+        if both >= 4 * EXPECTED:
+            p = _uncorrelated(np.array(rows[i][:both]), np.array(rows[j][:both]))
+            text = f"releases {i + 1} and {j + 1} in {both} runs (p = {p:.2g})"
+            _judge(p, Flaw("the noise of two releases goes together", text), found)
+
+
+def noise_of_run(target: Target, found: Draws) -> list[float]:
+    """The noise of each release of a run, in units of its declared scale."""
+    agent = target.make()
+    tap = Tap(agent)
+    for i in range(4 * target.arms):
+        agent.tell(agent.ask(), (target.low, target.high)[i % 2])
+    rows = agent.ledger.rows
+    if len(tap.totals) != len(rows):
+        text = f"noise was drawn {len(tap.totals)} times for {len(rows)} rows of the ledger"
+        found.flaws.append(Flaw("one draw per release", text))
+        return []
+    noise = []
+    for row, total in zip(rows, tap.totals, strict=True):
+        # Weights are one for every shipped policy that has one coordinate; the shift of the range is public.
+        units = (row.values[0] - target.low * row.count) / (target.high - target.low) * row.steps
+        drawn = units - total
+        if abs(drawn - round(drawn)) > 1e-6 + 1e-13 * abs(units):
+            text = f"release {row.number} lies {drawn - math.floor(drawn):.3g} of a step beside the integer grid"
+            found.flaws.append(Flaw("the noise is not of the integers that it is declared to be of", text))
+            return []
+        if row.noise != "none":
+            noise.append(drawn / row.scale)
+    if len(noise) > 1 and len(set(np.round(noise, 12))) < len(noise) / 2:
+        found.flaws.append(Flaw("the noise repeats itself", f"{len(noise)} releases of one run share their noise"))
+    return noise
+
+
+def _standard(kind: str) -> tuple[Floats, Floats]:
+    """Cells for noise in units of its scale, which is large: the continuous distribution to within 1/scale."""
+    from scipy.stats import laplace, norm
+
+    shares = np.linspace(0.05, 0.95, 19)
+    return np.asarray((norm if kind == "gaussian" else laplace).ppf(shares)), shares
+
+
+def _sd(kind: str) -> float:
+    return 1.0 if kind == "gaussian" else math.sqrt(2)
+
+
+def _uncorrelated(x: Floats, y: Floats) -> float:
+    """p-value of Spearman's rank correlation, which asks nothing of the distribution."""
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(x, y).pvalue)
+
+
+def _foreseen(target: Target, found: Draws) -> None:
+    """The same noise after the same seeding, or in two runs: whoever can seed or knows the seed takes it away."""
+    runs = []
+    for _ in range(2):
+        random.seed(12345)
+        np.random.seed(12345)  # noqa: NPY002  (this is what is asked: does it matter?)
+        runs.append(noise_of_run(target, found))
+    random.seed()
+    np.random.seed()  # noqa: NPY002
+    shared = sum(a == b for a, b in zip(*runs, strict=False))
+    if shared >= 2:
+        text = (
+            f"{shared} of {len(runs[0])} releases had the same noise in two runs with the usual generators seeded alike"
+        )
+        found.flaws.append(Flaw("the noise can be foreseen", text))
+
+
+def _judge(p: float, flaw: Flaw, found: Draws) -> None:
+    found.tests += 1
+    found.smallest = min(found.smallest, p)
+    if p < found.level:
+        found.flaws.append(flaw)

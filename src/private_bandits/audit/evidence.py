@@ -1,0 +1,142 @@
+"""From samples of two worlds to a lower bound on what one reward can give away, with stated confidence.
+
+Two bounds, both true whatever the agent is, as long as events and scores were chosen on other samples:
+
+- an event E: Clopper-Pearson bounds on its two probabilities, then the divergence of the two Bernoullis;
+- a score f: for every bounded f and every order alpha > 1 (Birrell et al. 2021, "Variational representations and
+  neural network estimation of Renyi divergences")
+
+      D_alpha(P||Q)/alpha  >=  log E_P[exp((alpha-1) f)] / (alpha-1)  -  log E_Q[exp(alpha f)] / alpha
+
+  with Donsker and Varadhan's  E_P[f] - log E_Q[exp f]  at alpha -> 1, and empirical Bernstein bounds (Maurer and
+  Pontil 2009, Theorem 4) on the two means. Where the worlds differ by a little everywhere, as under Gaussian noise
+  of a wrong size, this needs about a tenth of the samples that an event needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+ORDERS = 1.0 + np.logspace(-4, 3, 71)
+"""Renyi orders that are tried; each gives a valid bound, so the largest is taken."""
+UNBOUNDED = Fraction(10**300)
+"""A cost that no budget holds."""
+SCORE_ORDERS = (1.0, 1.5, 2.0, 4.0)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What an agent says that it keeps: a level of rho-zCDP, of epsilon-DP, or of epsilon at a delta."""
+
+    notion: str
+    level: float
+    delta: float = 0.0
+
+    def of_event(self, p: float, q: float) -> float:
+        """The least level at which an event may have probabilities p in one world and q in the other, p >= q."""
+        return _BY_EVENT[self.notion](p, q, self.delta)
+
+    def cost(self, noise: str, scale: float, moved: int | Fraction, squared: int | Fraction) -> Fraction:
+        """What a release costs when its sum moves by `moved` in L1 and the square root of `squared` in L2 norm.
+
+        Gaussian noise: D^2/(2 sigma^2) of rho, and no epsilon of pure DP. Laplace noise: D_1/scale of epsilon, whose
+        half square is rho (Bun and Steinke 2016, Prop. 4).
+        """
+        if not moved:
+            return Fraction(0)
+        if noise == "gaussian":
+            return Fraction(squared) / (2 * Fraction(scale) ** 2) if self.notion != "pure DP" else UNBOUNDED
+        if noise == "laplace":
+            epsilon = Fraction(moved) / Fraction(scale)
+            return epsilon if self.notion == "pure DP" else epsilon**2 / 2
+        return UNBOUNDED
+
+    def __str__(self) -> str:
+        symbol = "rho" if self.notion == "zCDP" else "epsilon"
+        return f"{self.notion} with {symbol} = {self.level:.6g}" + (f", delta = {self.delta:g}" if self.delta else "")
+
+
+def clopper_pearson(hits: int, runs: int, failure: float) -> tuple[float, float]:
+    """Bounds on a probability, each wrong with probability at most `failure`."""
+    from scipy.stats import beta
+
+    low = float(beta.ppf(failure, hits, runs - hits + 1)) if hits else 0.0
+    high = float(beta.ppf(1 - failure, hits + 1, runs - hits)) if hits < runs else 1.0
+    return low, high
+
+
+def renyi_of_bernoullis(p: float, q: float, orders: Floats = ORDERS) -> Floats:
+    """D_alpha(Bernoulli(p) || Bernoulli(q)) at every order, in log space."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_p, log_q = np.log([p, 1 - p]), np.log([q, 1 - q])
+        terms = orders[:, None] * log_p - (orders[:, None] - 1) * log_q
+        terms[:, log_p == -np.inf] = -np.inf  # what cannot happen in the first world adds nothing
+        return np.asarray(np.logaddexp(terms[:, 0], terms[:, 1]) / (orders - 1))
+
+
+def rho_of_event(p: float, q: float, delta: float = 0.0) -> float:
+    """The largest D_alpha/alpha, over orders, of the two Bernoullis."""
+    return 0.0 if p <= q else max(0.0, float(np.max(renyi_of_bernoullis(p, q) / ORDERS)))
+
+
+def epsilon_of_event(p: float, q: float, delta: float = 0.0) -> float:
+    """The least epsilon >= 0 with p <= exp(epsilon) q + delta, and the same of the complements."""
+
+    def one(a: float, b: float) -> float:
+        if a <= b + delta:
+            return 0.0
+        return math.log((a - delta) / b) if b else math.inf
+
+    return max(one(p, q), one(1 - q, 1 - p))
+
+
+_BY_EVENT: dict[str, Callable[[float, float, float], float]] = {
+    "zCDP": rho_of_event,
+    "pure DP": epsilon_of_event,
+    "approximate DP": epsilon_of_event,
+}
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean, variance and range of a bounded variable in a sample of `runs`."""
+
+    mean: float
+    variance: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Floats, low: float, high: float) -> Moments:
+        """From a sample whose values lie in [low, high]."""
+        return cls(float(values.mean()), float(values.var(ddof=1)), low, high)
+
+    def bound(self, runs: int, failure: float, sign: int) -> float:
+        """Bound on the expectation, from above (sign 1) or below (-1), wrong with probability at most `failure`."""
+        log = math.log(2 / failure)
+        reach = math.sqrt(2 * self.variance * log / runs) + 7 * (self.high - self.low) * log / (3 * (runs - 1))
+        return min(self.high, self.mean + reach) if sign > 0 else max(self.low, self.mean - reach)
+
+
+def rho_of_score(p: Floats, q: Floats, alpha: float, cap: float, failure: float, runs: int | None = None) -> float:
+    """Lower bound on rho from scores in [-cap, cap] sampled in both worlds, wrong with probability at most `failure`.
+
+    runs: as if the samples had had this size with the same moments (to plan a larger sample).
+    """
+    n, m = (runs or len(p)), (runs or len(q))
+    if alpha == 1.0:
+        first = Moments.of(p, -cap, cap).bound(n, failure / 2, -1)
+    else:
+        grown = np.exp((alpha - 1) * p)
+        least = Moments.of(grown, math.exp(-(alpha - 1) * cap), math.exp((alpha - 1) * cap))
+        first = math.log(least.bound(n, failure / 2, -1)) / (alpha - 1)
+    most = Moments.of(np.exp(alpha * q), math.exp(-alpha * cap), math.exp(alpha * cap)).bound(m, failure / 2, 1)
+    return max(0.0, first - math.log(most) / alpha)

@@ -1,0 +1,351 @@
+"""From inside: sensitivity, exactly.
+
+Two worlds that differ in one reward are replayed under one script, and the second world is made to release what the
+first one released. Then, as in the proof of docs/guarantees.md, part (c):
+
+- everything published has to be the same, move by move: given the releases nothing else may depend on a reward;
+- at each release the two sums before the noise may differ by no more than was declared;
+- the costs of those differences, added up over all releases, may not exceed the budget.
+
+There is no chance in it: what is found is a proof that the claim is broken.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from private_bandits.agent import Agent
+from private_bandits.audit.script import Script, mutated, random_script, short_scripts
+from private_bandits.audit.target import Target
+
+ADDRESS = re.compile(r"0x[0-9a-f]+")
+FAR = 1e6
+"""A reward this many ranges too high must count as the highest."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One call of a mechanism: what went in, what came out, and what was declared."""
+
+    kind: str
+    scale: float
+    sensitivity: int
+    totals: tuple[int, ...]
+    answer: tuple[int, ...]
+
+
+class Tape:
+    """Stands in for an agent's source of noise: keeps what goes in, and answers from a record or with known noise."""
+
+    def __init__(self, answers: list[tuple[int, ...]] | None, seed: int) -> None:
+        self.answers = answers
+        self.draws: list[Draw] = []
+        self._dice = random.Random(seed)  # noqa: S311  (not for protection)
+        self._source: Any = None
+
+    def watch(self, agent: Agent) -> None:
+        """Take the place of the agent's source."""
+        self._source = agent._door._noise
+        agent._door._noise = self
+
+    @property
+    def secret(self) -> bool:
+        """As the source that it stands for."""
+        return bool(self._source.secret)
+
+    def calibrate(self, kind: Any, level: float, sensitivity: int, dimension: int, number: int) -> Any:
+        """The source's own calibration, with another draw."""
+        return _Watched(self._source.calibrate(kind, level, sensitivity, dimension, number), self)
+
+    def answer(self, mechanism: Any, totals: list[int]) -> list[int]:
+        """What this world is made to release."""
+        i = len(self.draws)
+        if self.answers is None:
+            found = tuple(t + round(mechanism.scale * self._dice.gauss(0, 1)) for t in totals)
+        else:
+            found = self.answers[i] if i < len(self.answers) else tuple(0 for _ in totals)
+        self.draws.append(Draw(mechanism.kind, mechanism.scale, mechanism.sensitivity, tuple(totals), found))
+        return list(found)
+
+
+class _Watched:
+    def __init__(self, mechanism: Any, tape: Tape) -> None:
+        self._mechanism = mechanism
+        self._tape = tape
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._mechanism, name)
+
+    def __call__(self, totals: Any) -> list[int]:
+        return self._tape.answer(self._mechanism, totals.reveal())
+
+
+@dataclass
+class Trace:
+    """What a replay showed, move by move, and what went through the door."""
+
+    shown: list[str] = field(default_factory=list)
+    draws: list[Draw] = field(default_factory=list)
+    told: list[tuple[float, int]] = field(default_factory=list)
+    """Share of the range and person of every reward told."""
+    rows: int = 0
+    lasting: str = ""
+    """What a restart changed of what had been published, if anything."""
+
+
+def replay(
+    target: Target,
+    script: Script,
+    changes: Mapping[int, float],
+    answers: list[tuple[int, ...]] | None,
+    person: bool = False,
+) -> Trace:
+    """Run the script with some told rewards changed (by their number), as shares of the range."""
+    random.seed(1)
+    np.random.seed(1)  # noqa: NPY002  (a policy with dice of its own should roll the same)
+    tape, trace = Tape(answers, seed=len(script)), Trace()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "agent.db" if any(m.kind == "restart" for m in script) else None
+        options: dict[str, Any] = {"path": path} if path else {}
+        agent = target.make(**options, **({"unit": "person", "max_rewards_per_person": 2} if person else {}))
+        tape.watch(agent)
+        try:
+            agent = _follow(agent, script, changes, trace, tape, target, path, person)
+            _look(agent, trace, everything=True)
+        finally:
+            trace.draws, trace.rows = tape.draws, len(agent.ledger)
+            agent.close()
+    return trace
+
+
+def _follow(
+    agent: Agent,
+    script: Script,
+    changes: Mapping[int, float],
+    trace: Trace,
+    tape: Tape,
+    target: Target,
+    path: Path | None,
+    person: bool,
+) -> Agent:
+    people: dict[str, int] = {}
+    for move in script:
+        waiting = agent.open_decisions
+        if move.kind == "ask":
+            decision = agent.ask(person=f"person {move.person}") if person else agent.ask()
+            people[decision.id] = move.person
+            trace.shown.append(_scrub(agent, f"ask -> {decision.action} {decision.arm} {decision.id}"))
+        elif move.kind == "restart" and path is not None:
+            agent = _restart(agent, path, tape, trace)
+        elif waiting and move.kind == "give up":
+            agent.give_up(waiting[move.which % len(waiting)])
+        elif waiting and move.kind == "tell":
+            decision = waiting[move.which % len(waiting)]
+            reward = target.low + changes.get(len(trace.told), move.reward) * (target.high - target.low)
+            trace.told.append((move.reward, people[decision.id]))
+            trace.shown.append(_error(agent, partial(agent.tell, decision, reward, played=move.played)))
+            trace.shown.append(_error(agent, partial(agent.tell, decision, 0.5)))
+        _look(agent, trace, everything=False)
+    return agent
+
+
+def _restart(agent: Agent, path: Path, tape: Tape, trace: Trace) -> Agent:
+    before = _published(agent)
+    agent.close()
+    agent = type(agent).open(path)
+    tape.watch(agent)
+    after = _published(agent)
+    if before != after and not trace.lasting:
+        trace.lasting = _first_difference(before, after)
+    return agent
+
+
+def _look(agent: Agent, trace: Trace, everything: bool) -> None:
+    rows = agent.ledger.rows
+    trace.shown.append(f"estimates {agent.estimates()}; {len(rows)} releases; last {rows[-1:]}")
+    if everything:
+        trace.shown.extend(_published(agent))
+        waiting = agent.open_decisions
+        for attempt in (
+            lambda: agent.tell("no such decision", 0.5),
+            lambda: agent.tell(waiting[0], float("nan")),
+            lambda: agent.tell(waiting[0], 0.5, played=10**6),
+        ):
+            trace.shown.append(_error(agent, attempt))
+
+
+def _published(agent: Agent) -> list[str]:
+    """Everything that the agent shows: its public attributes, estimates, guarantee, repr."""
+    names = [n for n in dir(type(agent)) if n[0] != "_" and isinstance(getattr(type(agent), n), property)]
+    shown = [f"{n}: {list(agent.ledger) if n == 'ledger' else getattr(agent, n)}" for n in names]
+    shown += [f"total {agent.ledger.total}", f"estimates {agent.estimates()}", repr(agent.guarantee())]
+    return [_scrub(agent, text) for text in (*shown, repr(agent), str(agent))]
+
+
+def _error(agent: Agent, attempt: Callable[[], Any]) -> str:
+    try:
+        return _scrub(agent, f"returned {attempt()}")
+    except Exception as error:
+        return _scrub(agent, f"error {type(error).__name__}: {error}")
+
+
+def _scrub(agent: Agent, text: str) -> str:
+    """Names that are random by design."""
+    return ADDRESS.sub("#", text.replace(agent._settings.token, "#"))
+
+
+def _first_difference(one: list[str], other: list[str]) -> str:
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            return f"{_around(a, b)} against {_around(b, a)}"
+    return f"{len(one)} against {len(other)} things shown"
+
+
+def _around(text: str, other: str) -> str:
+    """The text near the place where the two part."""
+    i = next((i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other)))
+    return "..." * (i > 40) + text[max(0, i - 40) : i + 40] + "..." * (i + 40 < len(text))
+
+
+# The search.
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """A broken promise, with what was seen."""
+
+    title: str
+    evidence: str
+
+
+@dataclass
+class Sensitivity:
+    """What the replays found. worst: the largest cost of one changed reward, as a share of the budget."""
+
+    replays: int = 0
+    worst: float = 0.0
+    flaws: list[Flaw] = field(default_factory=list)
+    random: bool = False
+    """The agent rolls dice of its own, so that worlds cannot be compared move by move."""
+
+
+def examine(
+    target: Target, scripts: int, seed: int = 0, advance: Callable[[float], None] = lambda share: None
+) -> Sensitivity:
+    """Every short script, then random ones, then changes of those that cost most. Every reward in turn is changed."""
+    found = Sensitivity()
+    dice = random.Random(seed)  # noqa: S311  (chooses scripts)
+    short = list(short_scripts(target.arms, most=20 * scripts))
+    dice.shuffle(short)  # what is wrong shows up early
+    first = [random_script(dice, target.arms, 40) for _ in range(scripts)]
+    lasting = [random_script(dice, target.arms, 25, restarts=True) for _ in range(max(2, scripts // 10))]
+    plan: list[tuple[Script, bool, int]] = [(s, False, 99) for s in first[: scripts // 2] + short]
+    plan += [(s, False, 6) for s in lasting if target.takes_path]
+    if target.takes_person:
+        plan += [(s, True, 99) for s in first[scripts // 2 :]]
+    costly: list[tuple[float, int, Script]] = []
+    for i, (script, person, most) in enumerate(plan):
+        cost = _examine_script(target, script, person, most, dice, found)
+        costly.append((cost, i, script))
+        advance(0.7 * (i + 1) / len(plan))
+        if found.flaws or found.random:
+            return found
+    costly.sort(key=lambda item: (-item[0], -len(item[2])))
+    for i in range(scripts):
+        script = mutated(costly[i % max(1, len(costly) // 10)][2], dice, target.arms)
+        if any(m.kind == "restart" for m in script):
+            continue
+        cost = _examine_script(target, script, False, 8, dice, found)
+        costly.insert(0, (cost, i, script)) if cost > costly[0][0] else None
+        advance(0.7 + 0.3 * (i + 1) / scripts)
+        if found.flaws:
+            return found
+    return found
+
+
+def _examine_script(
+    target: Target, script: Script, person: bool, most: int, dice: random.Random, found: Sensitivity
+) -> float:
+    base = replay(target, script, {}, None, person)
+    answers = [d.answer for d in base.draws]
+    found.replays += 1
+    if not base.told:
+        return 0.0
+    if base.lasting:
+        found.flaws.append(Flaw("what was published changed at a restart", base.lasting))
+    if base.rows != len(base.draws):
+        found.flaws.append(
+            Flaw("one draw per release", f"noise was drawn {len(base.draws)} times for {base.rows} rows of the ledger")
+        )
+    worst = 0.0
+    for change in _changes(base, person, most, dice):
+        other = replay(target, script, change, answers, person)
+        found.replays += 1
+        cost = _compare(target, base, other, change, person, found)
+        worst = max(worst, cost)
+        if found.flaws:
+            control = replay(target, script, {}, answers, person)
+            if control.shown != base.shown and any("published" in f.title for f in found.flaws):
+                found.flaws.clear()
+                found.random = True
+            break
+    found.worst = max(found.worst, worst)
+    return worst
+
+
+def _changes(base: Trace, person: bool, most: int, dice: random.Random) -> list[dict[int, float]]:
+    """One reward at a time, from one end of the range to the other or far beyond; or all of one person's."""
+    opposite = {i: 0.0 if reward > 0.5 else 1.0 for i, (reward, _) in enumerate(base.told)}
+    if person:
+        everyone = {who for _, who in base.told}
+        return [{i: opposite[i] for i, (_, who) in enumerate(base.told) if who == one} for one in sorted(everyone)]
+    found = [{i: share} for i, share in opposite.items()]
+    found += [{i: -FAR if share == 0.0 else FAR} for i, share in list(opposite.items())[:1]]
+    dice.shuffle(found)
+    return found[:most]
+
+
+def _compare(
+    target: Target, base: Trace, other: Trace, change: Mapping[int, float], person: bool, found: Sensitivity
+) -> float:
+    """Add what is wrong; returns the cost of the change as a share of the budget."""
+    where = f"reward number {', '.join(str(i + 1) for i in change)} of {len(base.told)} changed"
+    if [len(d.totals) for d in base.draws] != [len(d.totals) for d in other.draws]:
+        found.flaws.append(
+            Flaw(
+                "when a sum is released depends on rewards",
+                f"{where}: {len(base.draws)} releases in one world, {len(other.draws)} in the other",
+            )
+        )
+        return 0.0
+    if base.shown != other.shown:
+        text = _first_difference(base.shown, other.shown)
+        found.flaws.append(Flaw("something published moves though all releases are the same", f"{where}: {text}"))
+    total = Fraction(0)
+    for i, (a, b) in enumerate(zip(base.draws, other.draws, strict=True)):
+        moved = [abs(x - y) for x, y in zip(a.totals, b.totals, strict=True)]
+        squared = sum(m * m for m in moved)
+        too_far = sum(moved) > a.sensitivity if a.kind == "laplace" else squared > a.sensitivity**2
+        if too_far and not person:
+            far = sum(moved) if a.kind == "laplace" else squared**0.5
+            text = f"{where}: the sum of release {i + 1} moved by {far:.6g}, declared were {a.sensitivity}"
+            found.flaws.append(Flaw("a sum moves by more than was declared", text))
+        if target.claim is not None:
+            total += target.claim.cost(a.kind, a.scale, sum(moved), squared)
+    if target.claim is None:
+        return 0.0
+    share = float(total) / target.claim.level
+    if share > 1 + 1e-9:
+        text = f"{where}: over all releases it costs {float(total):.6g}, promised were {target.claim.level:.6g}"
+        found.flaws.append(Flaw("one reward costs more than was promised", text))
+    return share

@@ -1,0 +1,271 @@
+"""From outside: a lower bound on what one reward gives away, from many runs of two neighbouring worlds.
+
+1. Search: many random scenarios with a few runs each; the more telling ones get more runs, until one is left.
+2. Learn: on its runs, choose scores and events that tell the worlds apart.
+3. Test: fresh runs, never looked at before; the bounds of evidence.py, shared out over everything that is tested.
+
+An accusation is wrong with probability at most `failure`, whatever the agent is and however the search went.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import product
+from multiprocessing import get_context
+
+import numpy as np
+
+from private_bandits.audit.evidence import SCORE_ORDERS, Claim, Floats, clopper_pearson, rho_of_score
+from private_bandits.audit.scenario import Scenario, changed, plain_scenarios, play, random_scenario
+from private_bandits.audit.scores import Score, View, by_discriminant, by_prefix
+from private_bandits.audit.target import Target
+
+CAPS = (0.25, 0.5, 1.0, 2.0, 3.0)
+QUANTILES = (0.005, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 0.995)
+TESTS = 4
+"""What is tested on fresh runs: the most promising of everything that was tried."""
+ROUNDS = 3
+STAGES = (0.05, 0.25, 1.0)
+"""Shares of the fresh runs after which an agent may be accused already."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is spent. scenarios: tried at first. pilot: runs of each per world. learn, test: runs per world."""
+
+    scenarios: int = 48
+    pilot: int = 100
+    learn: int = 4_000
+    test: int = 20_000
+    longest: int = 32
+
+    @classmethod
+    def for_time(cls, seconds: float, run: float) -> Effort:
+        """What fits into the time, where a run of both worlds takes `run` seconds: a third each to search and learn."""
+        runs = seconds / run
+        scenarios = int(min(64, max(8, runs / 3 / 300)))
+        pilot = int(min(200, max(20, runs / 3 / (3 * scenarios))))
+        return cls(
+            scenarios, pilot, learn=int(min(10_000, max(400, runs / 6))), test=int(min(40_000, max(1_000, runs / 2)))
+        )
+
+
+@dataclass(frozen=True)
+class Test:
+    """Something to measure in fresh runs: the event "score above the middle", or the score itself at a Renyi order.
+
+    sign: -1 turns the score and the roles of the two worlds around.
+    """
+
+    score: Score
+    words: str
+    sign: int
+    middle: float
+    event: bool
+    alpha: float = 1.0
+    factor: float = 1.0
+    cap: float = 1.0
+
+    def bound(self, p: Floats, q: Floats, claim: Claim, failure: float, runs: int | None = None) -> float:
+        """The lower bound on the claimed level that these scores prove, as if there had been `runs` of each."""
+        p, q = (self.sign * (x - self.middle) for x in ((p, q) if self.sign > 0 else (q, p)))
+        if not self.event:
+            p, q = ((self.factor * x).clip(-self.cap, self.cap) for x in (p, q))
+            return rho_of_score(p, q, self.alpha, self.cap, failure, runs)
+        hits_p, hits_q = int((p > 0).sum()), int((q > 0).sum())
+        n, m = len(p), len(q)
+        if runs is not None:
+            hits_p, hits_q, n, m = round(hits_p * runs / n), round(hits_q * runs / m), runs, runs
+        low, high = clopper_pearson(hits_p, n, failure / 2)[0], clopper_pearson(hits_q, m, failure / 2)[1]
+        return claim.of_event(low, high) if low > high else 0.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the fresh runs proved. histogram: how the score was distributed in the two worlds."""
+
+    sees: str
+    bound: float
+    claim: Claim
+    failure: float
+    scenario: Scenario
+    words: str
+    runs: int
+    edges: tuple[float, ...]
+    low_world: tuple[int, ...]
+    high_world: tuple[int, ...]
+
+    @property
+    def violated(self) -> bool:
+        """Whether the claim is refuted."""
+        return self.bound > self.claim.level * (1 + 1e-9)
+
+
+class Worlds:
+    """Two workers, one a world: whatever generator an agent uses, the runs of one world stay independent."""
+
+    def __init__(self, target: Target, processes: int) -> None:
+        self._target = target
+        self._pools: list[Executor | None] = [None, None]
+        if processes > 1:
+            self._pools = [ProcessPoolExecutor(1, get_context("spawn")) for _ in range(2)]
+
+    def run(self, scenario: Scenario, runs: int, look: bool) -> tuple[list[View], list[View]]:
+        """`runs` runs of each world."""
+        found: list[list[View] | Future[list[View]]] = [
+            _play_many(self._target, scenario, secret, runs, look)
+            if pool is None
+            else pool.submit(_play_many, self._target, scenario, secret, runs, look)
+            for pool, secret in zip(self._pools, (0.0, 1.0), strict=True)
+        ]
+        p, q = (f.result() if isinstance(f, Future) else f for f in found)
+        return p, q
+
+    def close(self) -> None:
+        """End the workers."""
+        for pool in self._pools:
+            if pool is not None:
+                pool.shutdown(cancel_futures=True)
+
+
+def _play_many(target: Target, scenario: Scenario, secret: float, runs: int, look: bool) -> list[View]:
+    return [play(target.make(), scenario, secret, target.low, target.high, look) for _ in range(runs)]
+
+
+def examine(
+    target: Target,
+    claim: Claim,
+    worlds: Worlds,
+    look: bool,
+    effort: Effort,
+    failure: float,
+    seed: int,
+    advance: Callable[[float], None] = lambda share: None,
+) -> Outcome:
+    """Search, learn, test."""
+    dice = random.Random(seed)  # noqa: S311  (chooses scripts)
+    scenario = _search(target, worlds, look, effort, dice, advance)
+    p, q = worlds.run(scenario, effort.learn, look)
+    advance(0.5)
+    tests = _choose(p, q, claim, look, effort.test, failure / TESTS / len(STAGES))
+    best: tuple[float, Test] = (-1.0, tests[0])
+    p_scores: list[list[Floats]] = [[] for _ in tests]
+    q_scores: list[list[Floats]] = [[] for _ in tests]
+    done = 0
+    for share in STAGES:
+        p, q = worlds.run(scenario, round(effort.test * share) - done, look)
+        done += len(p)
+        for test, ps, qs in zip(tests, p_scores, q_scores, strict=True):
+            ps.append(test.score(p))
+            qs.append(test.score(q))
+            found = test.bound(np.concatenate(ps), np.concatenate(qs), claim, failure / len(tests) / len(STAGES))
+            best = max(best, (found, test), key=lambda pair: pair[0])
+        advance(0.5 + share / 2)
+        if best[0] > claim.level * (1 + 1e-9):
+            break
+    i = tests.index(best[1])
+    return _outcome(best, np.concatenate(p_scores[i]), np.concatenate(q_scores[i]), claim, failure, scenario, look)
+
+
+def _outcome(
+    best: tuple[float, Test], p: Floats, q: Floats, claim: Claim, failure: float, scenario: Scenario, look: bool
+) -> Outcome:
+    both = np.concatenate([p, q])
+    low, high = np.quantile(both, [0.001, 0.999])
+    edges = np.linspace(low, high if high > low else low + 1.0, 41)
+    counts = [np.histogram(x.clip(edges[0], edges[-1]), edges)[0] for x in (p, q)]
+    return Outcome(
+        "everything published" if look else "the actions only",
+        best[0],
+        claim,
+        failure,
+        scenario,
+        best[1].words,
+        len(p),
+        tuple(map(float, edges)),
+        *(tuple(map(int, c)) for c in counts),
+    )
+
+
+def _search(
+    target: Target,
+    worlds: Worlds,
+    look: bool,
+    effort: Effort,
+    dice: random.Random,
+    advance: Callable[[float], None],
+) -> Scenario:
+    """Successive halving: plain and random scenarios first, then the better ones beside changes of them."""
+    left = plain_scenarios(target.arms, effort.longest)
+    dice.shuffle(left)
+    left = left[: effort.scenarios // 2]
+    while len(left) < effort.scenarios:
+        left.append(random_scenario(dice, target.arms, target.may_play, effort.longest))
+    seen: dict[Scenario, tuple[list[View], list[View]]] = {}
+    runs = effort.pilot
+    for step in range(ROUNDS):
+        ranked = []
+        for i, scenario in enumerate(left):
+            p, q = worlds.run(scenario, runs, look)
+            before = seen.get(scenario, ([], []))
+            seen[scenario] = p, q = before[0] + p, before[1] + q
+            ranked.append((_promise(p, q, look), scenario))
+            advance(0.4 * (step + (i + 1) / len(left)) / ROUNDS)
+        ranked.sort(key=lambda item: -item[0])
+        best = [scenario for _, scenario in ranked[: max(1, len(ranked) // 6)]]
+        left = list(dict.fromkeys([*best, *(changed(s, dice, effort.longest) for s in best for _ in range(2))]))
+        runs *= 2
+    return best[0]
+
+
+def _promise(p: list[View], q: list[View], look: bool) -> float:
+    """How telling a scenario is, as far as these runs tell: learned on one half, measured on the other."""
+    half = len(p) // 2
+    best = 0.0
+    for (a, b), (c, d) in (((p[:half], q[:half]), (p[half:], q[half:])), ((p[half:], q[half:]), (p[:half], q[:half]))):
+        for _, score in _scores(a, b, look):
+            x, y = score(c), score(d)
+            spread = np.sqrt((x.var() + y.var()) / 2)
+            # How far apart the scores are: the rho of a Gaussian shift of the same size.
+            best += float((x.mean() - y.mean()) * abs(x.mean() - y.mean()) / (2 * spread**2)) if spread else 0.0
+    return best
+
+
+def _scores(p: list[View], q: list[View], look: bool) -> list[tuple[str, Score]]:
+    found = [
+        ("how often such a sequence of actions was seen in the two worlds", by_prefix(p, q)),
+        ("a weighted count of the actions", by_discriminant(p, q, numbers=False)),
+    ]
+    if look:
+        found.append(("a weighted sum of all numbers shown", by_discriminant(p, q, numbers=True)))
+    return found
+
+
+def _choose(p: list[View], q: list[View], claim: Claim, look: bool, planned: int, failure: float) -> list[Test]:
+    """Learn on one half, rate on the other as if it had the planned size; the best few are tested."""
+    half = len(p) // 2
+    rated: list[tuple[float, int, Test]] = []
+    for words, score in _scores(p[:half], q[:half], look):
+        x, y = score(p[half:]), score(q[half:])
+        for test in _candidates(score, x, y, claim, words):
+            rated.append((test.bound(x, y, claim, failure, planned), len(rated), test))
+    rated.sort(key=lambda item: (-item[0], item[1]))
+    return [test for _, _, test in rated[:TESTS]]
+
+
+def _candidates(score: Score, x: Floats, y: Floats, claim: Claim, words: str) -> list[Test]:
+    found = []
+    for middle in sorted({float(t) for t in np.quantile(np.concatenate([x, y]), QUANTILES)}):
+        found.append(Test(score, f"the event that {words} is above {middle:.4g}", 1, middle, event=True))
+        found.append(Test(score, f"the event that {words} is below {middle:.4g}", -1, middle, event=True))
+    variance, shift = float((x.var() + y.var()) / 2), float(x.mean() - y.mean())
+    if claim.notion == "zCDP" and variance > 0:
+        # For a Gaussian shift the log ratio of the worlds is this multiple of the score.
+        factor, middle = shift / variance, float(x.mean() + y.mean()) / 2
+        for sign, cap, alpha, stretch in product((1, -1), CAPS, SCORE_ORDERS, (0.5, 1.0, 1.5)):
+            text = f"the mean of {words}, at Renyi order {alpha:g}"
+            found.append(Test(score, text, sign, middle, False, alpha, factor * stretch, cap))
+    return found

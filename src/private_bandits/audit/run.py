@@ -1,0 +1,158 @@
+"""audit(): the four parts, one after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from private_bandits.audit import accounts, draws, inside, outside
+from private_bandits.audit.report import Part, Report
+from private_bandits.audit.scenario import Scenario, play
+from private_bandits.audit.target import Target
+from private_bandits.budget import check_positive
+from private_bandits.errors import InvalidInput
+from private_bandits.progress import progress
+
+FAILURE = 1e-4
+"""How often an agent that keeps its claim may be accused, at most: shared out over the parts that need chance."""
+
+
+@dataclass(frozen=True)
+class Thoroughness:
+    """scripts: replayed from inside. draws, runs: for the noise. seconds: to look from outside, about."""
+
+    scripts: int = 20
+    draws: int = 3_000
+    runs: int = 200
+    seconds: float = 60.0
+
+
+SHORT = Thoroughness(scripts=4, draws=800, runs=120, seconds=2.0)
+
+
+def audit(
+    target: Target,
+    thoroughness: Thoroughness | None = None,
+    processes: int = 2,
+    seed: int = 0,
+    advance: Callable[[float], None] = lambda share: None,
+) -> Report:
+    """Look for a broken promise, from inside where the sums can be seen, and from outside.
+
+    An agent that keeps its claim is accused with probability at most FAILURE. What is not found is not proven.
+    """
+    much = thoroughness or Thoroughness()
+    started = time.perf_counter()
+    report = Report(target.name, target.claim, target.inside)
+    if target.inside:
+        _look_inside(target, much, seed, report, lambda x: advance(x / 2))
+    else:
+        for name in ("1 sensitivity", "2 noise", "4 ledger"):
+            report.parts.append(Part(name, "sums, noise and ledger of this agent cannot be seen", skipped=True))
+    if target.claim is not None and not report.violated:
+        _look_outside(target, much, processes, seed, report, lambda x: advance(0.5 + x / 2))
+    report.parts.sort(key=lambda part: part.name)
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+def audit_all(
+    targets: Sequence[Target], seconds: float | None = None, short: bool = False, processes: int = 2, seed: int = 0
+) -> list[Report]:
+    """One report for each target, with a progress bar. seconds: for each; by default 120 are shared by several."""
+    if processes not in (1, 2):
+        raise InvalidInput(f"processes must be 1 or 2 (one for each world), got {processes!r}")
+    each = seconds if seconds is not None else 60.0 if len(targets) == 1 else 120.0 / len(targets)
+    check_positive("seconds", each)
+    much = SHORT if short else Thoroughness(seconds=each)
+    found = []
+    with progress("auditing") as report:
+        for i, target in enumerate(targets):
+            found.append(audit(target, much, processes, seed, lambda x, i=i: report((i + x) / len(targets))))  # type: ignore[misc]
+    return found
+
+
+def to_json(reports: Sequence[Report]) -> dict[str, Any]:
+    """What the command line prints with --json."""
+    violated = any(report.violated for report in reports)
+    return {
+        "violated": violated,
+        "false_accusation_at_most": FAILURE,
+        "audits": [report.to_dict() for report in reports],
+        "seconds": sum(report.seconds for report in reports),
+    }
+
+
+def _look_inside(
+    target: Target, much: Thoroughness, seed: int, report: Report, advance: Callable[[float], None]
+) -> None:
+    found = inside.examine(target, much.scripts, seed, lambda x: advance(x / 2))
+    text = f"{found.replays:,} replays of neighbouring worlds"
+    if found.random:
+        report.notes.append("the agent rolls dice of its own: worlds could not be compared move by move, from inside")
+    if target.claim is not None:
+        text += f"; the dearest single reward costs {found.worst:.6g} of the budget"
+    report.parts.append(Part("1 sensitivity", text, tuple(found.flaws), skipped=found.random))
+    if target.claim is None:
+        return
+    noise = draws.examine(target, much.draws, much.runs, FAILURE / 3, lambda x: advance(0.5 + x / 2))
+    text = f"{noise.tests} tests on {3 * much.draws:,} draws and {noise.releases:,} releases; smallest p-value "
+    text += f"{noise.smallest:.2g}, a flaw below {noise.level:.2g}"
+    report.parts.append(Part("2 noise", text, tuple(noise.flaws)))
+    agent = target.make()
+    for i in range(64 * target.arms):
+        agent.tell(agent.ask(), (target.low, target.high)[i % 2])
+    total, flaws = accounts.examine(agent.ledger, target.claim)
+    text = f"{len(agent.ledger)} rows add up to {total:.6g} of {target.claim.level:.6g}"
+    report.parts.append(Part("4 ledger", text, tuple(flaws)))
+
+
+def _look_outside(
+    target: Target, much: Thoroughness, processes: int, seed: int, report: Report, advance: Callable[[float], None]
+) -> None:
+    assert target.claim is not None
+    for look, begin in ((True, 0.0), (False, 0.5)):
+        worlds = outside.Worlds(target, processes)
+        try:
+            run = _seconds_of_a_run(target, look) * (2 if processes == 1 else 1)
+            effort = outside.Effort.for_time(much.seconds / 2, run)
+            outcome = outside.examine(
+                target,
+                target.claim,
+                worlds,
+                look,
+                effort,
+                FAILURE / 3,
+                seed,
+                lambda x, b=begin: advance(b + x / 2),  # type: ignore[misc]
+            )
+        finally:
+            worlds.close()
+        name = f"3 from outside, seeing {outcome.sees}"
+        text = f"at least {outcome.bound:.4g}, by {outcome.runs:,} runs of each world after the search"
+        flaws = (
+            (
+                inside.Flaw(
+                    f"proven {outcome.bound:.4g}, claimed {target.claim.level:.6g}",
+                    f"{outcome.words}; {outcome.scenario}; wrong with probability at most {outcome.failure:.2g}",
+                ),
+            )
+            if outcome.violated
+            else ()
+        )
+        report.parts.append(Part(name, text, flaws, outcome=outcome))
+        if flaws:
+            return
+
+
+def _seconds_of_a_run(target: Target, look: bool) -> float:
+    scenario = Scenario(20, 0, (0.5,) * target.arms, looks=10)
+    times = []
+    for _ in range(3):
+        agent = target.make()
+        started = time.perf_counter()
+        play(agent, scenario, 0.0, target.low, target.high, look)
+        times.append(time.perf_counter() - started)
+    return min(times) + 1e-6

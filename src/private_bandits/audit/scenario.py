@@ -1,0 +1,235 @@
+"""One run of an agent from outside: an adversary's script, one secret reward, and all that was shown.
+
+The adversary fixes every reward but one, when each is told, which action is played where the agent lets it, and
+asks more often than it tells. The same script is run with the secret reward at its lowest and at its highest.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass, replace
+from numbers import Real
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from private_bandits.audit.scores import View
+
+LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0, -1.0)
+OFTEN = (1, 2, 3, 4, 6, 8, 16, 32)
+"""Rewards after which everything shown is looked at."""
+NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What the adversary does.
+
+    steps: rewards told. secret: the one whose value differs, counted from 0.
+    levels: the reward of each arm, as a share of the range; below 0: now low, now high.
+    played: the arm played at each step where it is not the recommended one (empty: always the recommended).
+    batch: decisions asked for before their rewards are told. looks: asks after the last reward.
+    """
+
+    steps: int
+    secret: int
+    levels: tuple[float, ...]
+    played: tuple[int | None, ...] = ()
+    batch: int = 1
+    looks: int = 4
+
+    def __str__(self) -> str:
+        levels = ", ".join("low and high in turn" if x < 0 else f"{x:g}" for x in self.levels)
+        text = f"{self.steps} rewards, number {self.secret + 1} is the secret; rewards by arm: {levels}"
+        if any(p is not None for p in self.played):
+            text += f"; played arms: {', '.join('-' if p is None else str(p) for p in self.played)}"
+        if self.batch > 1:
+            text += f"; rewards come {self.batch} at a time"
+        return text + f"; {self.looks} more asks at the end"
+
+
+def plain_scenarios(arms: int, longest: int) -> list[Scenario]:
+    """The attacks that hurt index policies most: an early secret, and other arms that wait for it to look good."""
+    found = []
+    for steps in sorted({min(s, longest) for s in (arms + 1, 3 * arms, 6 * arms, 32)}):
+        for secret in sorted({0, arms - 1}):
+            for own, other in ((0.5, 1.0), (0.0, 0.5), (1.0, 1.0)):
+                levels = tuple(own if a == secret else other for a in range(arms))
+                found.append(Scenario(steps, secret, levels, looks=4))
+    return found
+
+
+def random_scenario(dice: random.Random, arms: int, may_play: bool, longest: int) -> Scenario:
+    """A scenario to try. Early secrets and extreme rewards are likelier: noise is largest beside few rewards."""
+    steps = dice.choice([s for s in (arms + 1, 2 * arms, 3 * arms, 8, 12, 16, 24, 32) if s <= longest] or [longest])
+    secret = min(int(dice.expovariate(3 / steps)), steps - 1) if dice.random() < 0.7 else dice.randrange(steps)
+    levels = tuple(dice.choice(LEVELS) for _ in range(arms))
+    played: tuple[int | None, ...] = ()
+    if may_play and dice.random() < 0.4:
+        favoured = dice.randrange(arms)
+        played = tuple(dice.choice((None, favoured, favoured, dice.randrange(arms))) for _ in range(steps))
+    return Scenario(steps, secret, levels, played, dice.choice((1, 1, 1, 1, 2, 4)), dice.choice((2, 4, 4, 16, 40)))
+
+
+def changed(scenario: Scenario, dice: random.Random, longest: int) -> Scenario:
+    """The scenario with one thing changed."""
+    arm = dice.randrange(len(scenario.levels))
+    level = dice.choice(LEVELS)
+    steps = max(2, min(longest, round(scenario.steps * dice.choice((0.6, 0.8, 1.25, 1.6)))))
+    other = dice.choice(
+        (
+            replace(scenario, levels=(*scenario.levels[:arm], level, *scenario.levels[arm + 1 :])),
+            replace(scenario, steps=steps),
+            replace(scenario, secret=scenario.secret + dice.choice((-2, -1, 1, 2))),
+            replace(scenario, looks=dice.choice((2, 16, 40)), batch=dice.choice((1, 1, 2))),
+        )
+    )
+    return replace(other, secret=max(0, min(other.secret, other.steps - 1)))
+
+
+def play(agent: Any, scenario: Scenario, secret: float, low: float, high: float, look: bool) -> View:
+    """Run the scenario; the secret reward is this share of the range. look: see everything, not only actions.
+
+    A refusal to answer is something shown as well.
+    """
+    actions: list[Hashable] = []
+    shown: dict[str, float] = {}
+    turns = [0] * len(scenario.levels)
+    told = 0
+    last: Any = None
+    while told < scenario.steps:
+        batch = [_ask(agent, actions) for _ in range(min(scenario.batch, scenario.steps - told))]
+        for decision, recommended in batch:
+            forced = scenario.played[told] if told < len(scenario.played) else None
+            arm = recommended if forced is None else forced
+            place = arm if isinstance(arm, int) and 0 <= arm < len(turns) else crc32(str(arm).encode()) % len(turns)
+            share = secret if told == scenario.secret else _share(scenario.levels[place], turns[place])
+            turns[place] += 1
+            if decision is not None:
+                said = _tell(agent, decision, low + share * (high - low), forced)
+                if look and said is not None:
+                    _take(f"answer {told}", said, shown)
+                last = decision
+            told += 1
+        if look and told in OFTEN:
+            _look(agent, f"after {told}", shown)
+    for i in range(scenario.looks):
+        _ask(agent, actions)
+        if look and i < 3:
+            _look(agent, f"look {i}", shown)
+    if look:
+        _look_at_ledger(agent, shown)
+        _provoke(agent, last, shown)
+    return tuple(actions), shown
+
+
+def _ask(agent: Any, actions: list[Hashable]) -> tuple[Any, Hashable]:
+    try:
+        decision = agent.ask()
+        actions.append(action_of(decision))
+    except Exception as error:
+        decision = None
+        actions.append(f"refused: {type(error).__name__}")
+    return decision, actions[-1]
+
+
+def _tell(agent: Any, decision: Any, reward: float, played: int | None) -> Any:
+    try:
+        return agent.tell(decision, reward) if played is None else agent.tell(decision, reward, played=played)
+    except Exception as error:
+        return f"refused: {type(error).__name__}: {error}"
+
+
+def _share(level: float, turn: int) -> float:
+    return float(turn % 2) if level < 0 else level
+
+
+def action_of(decision: Any) -> Hashable:
+    """The recommended action: .action, .arm, or the decision itself where it is a number or a name."""
+    for name in ("action", "arm"):
+        if hasattr(decision, name):
+            decision = getattr(decision, name)
+            break
+    if isinstance(decision, (tuple, list)) and decision:
+        decision = decision[0]
+    return int(decision) if isinstance(decision, (int, float, np.number)) else str(decision)
+
+
+def accepts(function: Any, name: str) -> bool:
+    """Whether a function takes an argument of this name."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(p.name == name or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+# Everything else that an agent shows, as numbers under stable names.
+
+
+def _look(agent: Any, when: str, shown: dict[str, float]) -> None:
+    with suppress(Exception):
+        _take(f"{when}/estimates", agent.estimates(), shown)
+    with suppress(Exception):
+        shown[f"{when}/open"] = float(len(agent.open_decisions))
+
+
+def _look_at_ledger(agent: Any, shown: dict[str, float]) -> None:
+    with suppress(Exception):
+        for row in agent.ledger:
+            label = ",".join(getattr(row, "episodes", ())) or str(getattr(row, "number", ""))
+            _take(f"ledger/{label}", getattr(row, "values", row), shown)
+        shown["ledger/rows"] = float(len(agent.ledger))
+        _take("ledger/total", agent.ledger.total, shown)
+    for name in ("guarantee", "settings", "__repr__"):
+        with suppress(Exception):
+            value = getattr(agent, name)
+            _take(name, value() if callable(value) else value, shown)
+
+
+def _provoke(agent: Any, closed: Any, shown: dict[str, float]) -> None:
+    """What errors say: a decision told twice, one that never was, a reward that is none."""
+    tries: tuple[tuple[str, Any], ...] = (
+        ("told twice", lambda: agent.tell(closed, 0.5)),
+        ("unknown decision", lambda: agent.tell("no such decision", 0.5)),
+        ("no number", lambda: agent.tell(agent.ask(), float("nan"))),
+        ("no such arm", lambda: agent.tell(agent.ask(), 0.5, played="no such arm")),
+    )
+    for name, attempt in tries:
+        try:
+            attempt()
+        except Exception as error:
+            text = str(error).replace(str(getattr(closed, "id", "no id")), "#")
+            _take(f"error/{name}/{type(error).__name__}", text, shown)
+
+
+def _take(name: str, value: Any, shown: dict[str, float], depth: int = 0) -> None:
+    """Flatten whatever was shown into numbers; a text counts by its numbers and by its other words."""
+    if type(value) is float or isinstance(value, Real):
+        shown[name] = float(value)
+    elif isinstance(value, str):
+        for i, number in enumerate(NUMBER.findall(value)[:20]):
+            with suppress(OverflowError):
+                shown[f"{name}#{i}"] = float(number)
+        shown[f"{name}={NUMBER.sub('#', value)[:120]}"] = 1.0
+    elif depth < 6:
+        for key, part in _parts(value):
+            if key != "id":  # random by design, and known to whom it was given
+                _take(f"{name}/{key}", part, shown, depth + 1)
+
+
+def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(value, Mapping):
+        return iter(value.items())
+    if is_dataclass(value):
+        return ((f.name, getattr(value, f.name)) for f in fields(value))
+    if hasattr(value, "_asdict"):
+        return iter(value._asdict().items())
+    if isinstance(value, Sequence):
+        return enumerate(value)
+    return iter(vars(value).items()) if hasattr(value, "__dict__") else iter(())

@@ -1,0 +1,70 @@
+"""A forced transcript: what an adversary does to an agent of this package, move by move.
+
+Asks, rewards told late, out of order, for another action or never, people who come back, restarts. Two worlds get
+the same script; only the value of the changed rewards differs.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+KINDS = ("ask", "ask", "ask", "tell", "tell", "tell", "tell", "give up")
+SHARES = (0.0, 1.0, 0.0, 1.0, 0.5)
+
+
+@dataclass(frozen=True)
+class Move:
+    """kind: "ask", "tell", "give up", "restart". which: of the open decisions. reward: as a share of the range.
+
+    played: an arm, or None for the recommended. person: who asks.
+    """
+
+    kind: str
+    which: int = 0
+    reward: float = 0.0
+    played: int | None = None
+    person: int = 0
+
+
+Script = tuple[Move, ...]
+
+
+def short_scripts(arms: int, most: int) -> Iterator[Script]:
+    """Every order of plays and of lowest and highest rewards, as long as there are at most `most` of them."""
+    length = 1
+    while (2 * arms) ** (length + 1) <= most:
+        length += 1
+    for moves in product(product(range(arms), (0.0, 1.0)), repeat=length):
+        yield tuple(part for arm, reward in moves for part in (Move("ask"), Move("tell", 0, reward, arm)))
+
+
+def random_script(dice: random.Random, arms: int, length: int, restarts: bool = False) -> Script:
+    """Random moves. In some scripts all rewards are high, or low, so that rules that look at sums show themselves."""
+    shares = dice.choice((SHARES, SHARES, (1.0,), (0.0,), (0.3, 0.9)))
+    loyal = dice.random() < 0.5
+    moves = [_random_move(dice, arms, shares, loyal) for _ in range(length)]
+    if restarts:
+        for _ in range(3):
+            moves.insert(dice.randrange(len(moves) + 1), Move("restart"))
+    return (Move("ask"), *moves)
+
+
+def _random_move(dice: random.Random, arms: int, shares: tuple[float, ...], loyal: bool) -> Move:
+    played = None if loyal or dice.random() < 0.5 else dice.randrange(arms)
+    return Move(dice.choice(KINDS), dice.randrange(8), dice.choice(shares), played, dice.randrange(4))
+
+
+def mutated(script: Script, dice: random.Random, arms: int) -> Script:
+    """The script with a few moves changed, and now and then a stretch repeated."""
+    moves = list(script)
+    for _ in range(dice.randrange(1, 4)):
+        i = dice.randrange(len(moves))
+        if moves[i].kind != "restart":
+            moves[i] = replace(_random_move(dice, arms, SHARES, loyal=False))
+    if dice.random() < 0.3:
+        a = dice.randrange(len(moves))
+        moves[a:a] = moves[a : a + 6]
+    return tuple(moves[:120])

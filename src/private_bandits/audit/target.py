@@ -1,0 +1,153 @@
+"""What is audited: something that makes agents, and what those agents claim."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from private_bandits.agent import Agent
+from private_bandits.audit.evidence import Claim
+from private_bandits.audit.scenario import accepts, action_of
+from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, RenyiDP, equal_budget, zCDP
+from private_bandits.errors import InvalidInput
+from private_bandits.policies import POLICIES, Policy
+
+
+@dataclass(frozen=True)
+class Target:
+    """Makes fresh agents. `inside`: they are this package's, so that sums can be watched on their way to the noise."""
+
+    name: str
+    make: Callable[..., Any]
+    claim: Claim | None
+    low: float
+    high: float
+    arms: int
+    inside: bool
+    takes_path: bool
+    may_play: bool
+    takes_person: bool = False
+
+
+def of_policy(policy: Policy[Any], reward_range: tuple[float, float] = (0.0, 1.0)) -> Target:
+    """Agents of this package with the policy."""
+    claim = _claim(policy.promise, inside=True) if policy.promise.noise != "none" else None
+    low, high = reward_range
+    return Target(
+        f"{policy.name} {policy.promise}",
+        partial(Agent, policy, reward_range),
+        claim,
+        low,
+        high,
+        len(policy.arm_names),
+        inside=True,
+        takes_path=True,
+        may_play=True,
+        takes_person=True,
+    )
+
+
+def of_factory(
+    factory: str | Callable[..., Any],
+    budget: Budget | None,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    arms: int | None = None,
+) -> Target:
+    """Agents that a user's function makes. Without a budget the agent's own guarantee is taken at its word."""
+    make = load(factory) if isinstance(factory, str) else factory
+    name = factory if isinstance(factory, str) else getattr(factory, "__qualname__", repr(factory))
+    agent = make()
+    for verb in ("ask", "tell"):
+        if not callable(getattr(agent, verb, None)):
+            raise InvalidInput(
+                f"{name} made a {type(agent).__name__}, which has no {verb}(): an agent has ask and tell"
+            )
+    inside = isinstance(agent, Agent)
+    low, high = agent.settings["reward_range"] if inside else reward_range
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InvalidInput(f"reward_range must be low < high, got ({low}, {high})")
+    claim = _claim(budget, inside) if budget is not None else _own_claim(agent, name)
+    found = len(agent.policy.arm_names) if inside else arms or count_arms(make, low, high)
+    return Target(
+        name, make, claim, low, high, found, inside, accepts(make, "path"), may_play=accepts(agent.tell, "played")
+    )
+
+
+EXAMPLES: dict[str, Budget] = {
+    "zCDP": zCDP(0.5),
+    "ApproxDP": ApproxDP(1.0, 1e-6),
+    "RenyiDP": RenyiDP(8.0, 2.0),
+    "PureDP": PureDP(1.0),
+    "NoPrivacy": NoPrivacy(),
+}
+"""What a shipped policy is audited with when no budget is asked for: one of each kind that it serves."""
+
+
+def shipped(name: str = "all", budget: Budget | None = None) -> list[Target]:
+    """The package's own policies, found by name or all of them, each with every budget or with the one given."""
+    names = sorted(POLICIES) if name == "all" else [name]
+    found = []
+    for one in names:
+        policy = POLICIES[one]
+        budgets = [EXAMPLES[n] for n in policy.notions] if budget is None else [equal_budget(budget, policy.notions)]
+        found += [of_policy(policy.example(b)) for b in budgets]
+    return found
+
+
+def load(path: str) -> Callable[..., Any]:
+    """The function that `module:name` names; modules of the current folder are found."""
+    module, _, name = path.partition(":")
+    if not module or not name:
+        raise InvalidInput(
+            f"--policy must be a name from `private-bandits policies` ({', '.join(sorted(POLICIES))}) or a factory as "
+            f"module:make_agent, got {path!r}"
+        )
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise InvalidInput(f"{path} cannot be loaded: {error}") from None
+    if not callable(found):
+        raise InvalidInput(f"{path} is a {type(found).__name__}, not a function that makes an agent")
+    return found  # type: ignore[no-any-return]
+
+
+def _claim(budget: Budget, inside: bool) -> Claim | None:
+    """A Gaussian budget of this package's agents is kept, and stated, as rho."""
+    if budget.noise == "none":
+        return None
+    if isinstance(budget, PureDP):
+        return Claim("pure DP", budget.epsilon)
+    if isinstance(budget, ApproxDP) and not inside:
+        return Claim("approximate DP", budget.epsilon, budget.delta)
+    return Claim("zCDP", budget.level)
+
+
+def _own_claim(agent: Any, name: str) -> Claim | None:
+    try:
+        guarantee = agent.guarantee()
+        promised, pure = float(guarantee.promised), getattr(guarantee, "delta", 1.0) == 0.0
+    except Exception:
+        raise InvalidInput(f"{name} does not say what it keeps: give --rho, or --epsilon") from None
+    if not promised < math.inf:
+        return None
+    return Claim("pure DP" if pure else "zCDP", promised)
+
+
+def count_arms(make: Callable[..., Any], low: float, high: float) -> int:
+    """How many actions show up when rewards are bad, good and mixed."""
+    seen = set()
+    for rewards in ((low,), (high,), (low, high), (high, low, low)):
+        agent = make()
+        for i in range(64):
+            decision = agent.ask()
+            seen.add(action_of(decision))
+            agent.tell(decision, rewards[i % len(rewards)])
+    return len(seen)

@@ -1,0 +1,490 @@
+"""The paper's bounds, one function a theorem.
+
+First, how far apart a private mechanism's outputs can be when its inputs come from two distributions (Section VI
+and Appendix G: the route to the lower bounds). Second, robustness: what someone who changes a few rewards can do to
+what is published. rho is the zCDP parameter throughout, KL divergences are in nats.
+
+Where this file departs from the paper, the docstring says so, and docs/theory.md shows why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_bandits.budget import Budget, PureDP
+from private_bandits.errors import InvalidInput
+from private_bandits.transport import (
+    CoupledRun,
+    Instance,
+    PolicyRule,
+    coupled_run,
+    product_distribution,
+    total_variation,
+    transport_cost,
+)
+
+Form = Literal["proven", "paper"]
+
+# How far apart outputs can be.
+
+
+def renyi_of_group(rho: float, distance: int, alpha: float) -> float:
+    """Renyi divergence between a rho-zCDP mechanism's outputs on inputs that differ in `distance` places.
+
+    D_alpha <= rho distance^2 alpha for every alpha >= 1: group privacy (Bun and Steinke 2016, Prop. 27).
+
+    >>> renyi_of_group(0.5, distance=3, alpha=2)
+    9.0
+    """
+    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 1 <= alpha < math.inf:
+        raise InvalidInput(f"alpha must be a finite number, at least 1, got {alpha!r}")
+    return _times(_checked_rho(rho), _checked_count("distance", distance) ** 2 * float(alpha))
+
+
+def kl_of_group(rho: float, distance: int) -> float:
+    """KL divergence between a rho-zCDP mechanism's outputs on inputs that differ in `distance` places.
+
+    KL <= rho distance^2, the order alpha = 1 of `renyi_of_group`.
+
+    >>> kl_of_group(0.5, distance=3)
+    4.5
+    """
+    return renyi_of_group(rho, distance, 1)
+
+
+def kl_bound_transport(rho: float, p1: Mapping[Any, float], p2: Mapping[Any, float]) -> float:
+    """KL divergence between a rho-zCDP mechanism's outputs when its input is drawn from p1, and from p2.
+
+    KL <= rho inf over couplings of E[d(D, D')^2], d the Hamming distance: Theorem "KL upper bound as a transport
+    problem" of the paper, with the infimum solved exactly. p1, p2: {tuple: probability}. Needs scipy.
+
+    >>> round(kl_bound_transport(0.5, {(0, 0): 1.0}, {(0, 0): 0.5, (1, 1): 0.5}), 9)
+    1.0
+    """
+    return _times(_checked_rho(rho), transport_cost(p1, p2).cost)
+
+
+def kl_bound_product(
+    rho: float, marginals1: Sequence[Mapping[Any, float]], marginals2: Sequence[Mapping[Any, float]]
+) -> float:
+    """The same for inputs of independent coordinates, in closed form.
+
+    KL <= rho (sum of t_i)^2 + rho sum of t_i (1 - t_i), t_i the total variation of the i-th coordinate: Theorem "KL
+    decomposition for product distributions" of the paper. It couples each coordinate maximally and independently
+    of the others; `kl_bounds` says how much the best coupling gains.
+
+    >>> coin, biased = {0: 0.5, 1: 0.5}, {0: 0.25, 1: 0.75}
+    >>> kl_bound_product(1.0, [coin, coin], [biased, biased])
+    0.625
+    """
+    return _times(_checked_rho(rho), _product_distance(marginals1, marginals2))
+
+
+@dataclass(frozen=True)
+class KLBounds:
+    """Two upper bounds on one KL divergence, and the mean squared distances that they are rho times of.
+
+    product: coordinates coupled maximally, each on its own. transport: the best coupling of all.
+    """
+
+    product: float
+    transport: float
+    product_distance: float
+    transport_distance: float
+
+    @property
+    def gap(self) -> float:
+        """What the best coupling gains."""
+        return self.product - self.transport
+
+
+def kl_bounds(
+    rho: float, marginals1: Sequence[Mapping[Any, float]], marginals2: Sequence[Mapping[Any, float]]
+) -> KLBounds:
+    """`kl_bound_product` beside `kl_bound_transport`, for small products. Needs scipy.
+
+    The best coupling keeps the number of differing coordinates near its mean, which independent coordinates
+    cannot: for two coordinates of 1/4 against 3/4 it gains a sixth.
+
+    >>> low, high = {0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}
+    >>> found = kl_bounds(1.0, [low, low], [high, high])
+    >>> round(found.product, 6), round(found.transport, 6)
+    (1.5, 1.25)
+    """
+    _checked_rho(rho)
+    independent = _product_distance(marginals1, marginals2)
+    best = transport_cost(product_distribution(marginals1), product_distribution(marginals2)).cost
+    return KLBounds(_times(rho, independent), _times(rho, best), independent, best)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What the KL bound of a bandit needs. S is the sum over steps of t_a, the total variation of the played arm.
+
+    mean, variance: of S. spread: mean of the sum over steps of t_a (1 - t_a). All on the first instance.
+    """
+
+    mean: float
+    variance: float
+    spread: float
+
+    def __post_init__(self) -> None:
+        for name in ("mean", "variance", "spread"):
+            value: Any = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
+                raise InvalidInput(f"{name} must be a finite number, at least 0, got {value!r}")
+        if self.spread > self.mean * (1 + 1e-9):
+            raise InvalidInput(f"spread is at most mean, as t(1 - t) <= t; got {self.spread!r} > {self.mean!r}")
+
+
+def kl_bound_bandit(rho: float, moments: Moments | CoupledRun, form: Form = "proven") -> float:
+    """KL divergence between the actions of a rho-Interactive zCDP policy on two bandit instances.
+
+    form="proven":  rho (sqrt(E[S^2]) + sqrt(E[sum t(1-t)]))^2      holds
+    form="paper":   rho (E[S]^2 + Var[S] + E[sum t(1-t)])           can be too small, by a factor of up to 2
+
+    Both bound rho E[d^2], d the number of rewards that differ when the rewards of each step are coupled maximally.
+    d = S + M, with M a martingale and E[M^2] = E[sum t(1-t)]. The paper's Theorem "KL decomposition for
+    rho-Interactive zCDP" takes E[M S] for 0 by conditioning on all actions; later actions depend on earlier rewards,
+    and E[M S] may be positive. Minkowski's inequality gives the proven form. docs/theory.md has a private policy
+    whose KL divergence exceeds the paper's expression. rho E[d^2] itself is `BanditKL.coupling`.
+
+    moments: `Moments` from anywhere, or a `coupled_run`. The last reward is never acted upon, so the moments of all
+    steps but the last will do.
+
+    >>> kl_bound_bandit(1.0, Moments(mean=1.0, variance=0.0, spread=1.0))
+    4.0
+    >>> kl_bound_bandit(1.0, Moments(mean=1.0, variance=0.0, spread=1.0), form="paper")
+    2.0
+    """
+    if form not in ("proven", "paper"):
+        raise InvalidInput(f'form must be "proven" or "paper", got {form!r}')
+    squared = moments.mean**2 + moments.variance
+    if form == "paper":
+        return _times(_checked_rho(rho), squared + moments.spread)
+    return _times(_checked_rho(rho), (math.sqrt(squared) + math.sqrt(moments.spread)) ** 2)
+
+
+@dataclass(frozen=True)
+class BanditKL:
+    """The exact KL divergence of a small policy's actions on two instances, beside its bounds.
+
+    kl <= coupling <= proven, if the policy keeps rho. `paper` can be on either side of coupling, and below kl: see
+    `kl_bound_bandit`.
+    """
+
+    kl: float
+    coupling: float
+    paper: float
+    proven: float
+
+
+def bandit_kl(rho: float, policy: PolicyRule, instance1: Instance, instance2: Instance, horizon: int) -> BanditKL:
+    """All four numbers for a small policy, by following every history (see `transport.coupled_run`).
+
+    rho: what the policy keeps, which is not checked here.
+
+    >>> found = bandit_kl(0.5, lambda history: [0.5, 0.5], [{0: 1.0}] * 2, [{1: 1.0}] * 2, horizon=1)
+    >>> found.kl, found.coupling, found.paper, found.proven
+    (0.0, 0.5, 0.5, 0.5)
+    """
+    run = coupled_run(policy, instance1, instance2, horizon)
+    coupling = _times(_checked_rho(rho), run.distance_squared)
+    return BanditKL(run.kl, coupling, kl_bound_bandit(rho, run, "paper"), kl_bound_bandit(rho, run, "proven"))
+
+
+# What someone who changes a few rewards can do. A budget is rho of zCDP as a number, or a Budget; of RenyiDP and
+# ApproxDP what the package's agents keep: zCDP at the budget's level.
+
+
+def least_rho(p: float, p_prime: float) -> float:
+    """The least rho for which a rho-zCDP mechanism may give an event probability p on an input and p' on its neighbour.
+
+    sup over alpha >= 1 of D_alpha/alpha between the two coins, in both directions. Never above the true value, and
+    close to it: the supremum is taken over many orders. For randomised response, p' = 1 - p = e^eps/(1 + e^eps), it
+    is eps tanh(eps/2), the order alpha = 1.
+
+    >>> round(least_rho(0.25, 0.75), 6), round(math.log(3) * math.tanh(math.log(3) / 2), 6)
+    (0.549306, 0.549306)
+    """
+    p, p_prime = _checked_chance("p", p), _checked_chance("p_prime", p_prime)
+    if p == p_prime:
+        return 0.0
+    if p in (0, 1) or p_prime in (0, 1):
+        return math.inf
+    return _least_rho(min(p, p_prime), abs(p_prime - p))
+
+
+def largest_probability(budget: float | Budget, rewards: int, probability: float) -> float:
+    """How probable an event of probability p can become by changing `rewards` of the rewards.
+
+    zCDP: the largest p' with least_rho(p, p') <= rho m^2, by bisection from above. Pure DP: the least of e^(m eps) p
+    and 1 - e^(-m eps) (1 - p). Tight for one reward: some mechanism attains them. For more it is what group privacy
+    gives. The same holds for the mean of anything published between 0 and 1, such as the share of patients who get
+    one medicine. Impossible events stay impossible.
+
+    >>> round(largest_probability(0.01, 3, 0.5), 4)
+    0.7022
+    """
+    p, m = _checked_chance("probability", probability), _checked_count("rewards", rewards)
+    strength = _strength(budget, m)
+    if m == 0 or strength == 0 or p in (0, 1):
+        return p
+    if strength == math.inf:
+        return 1.0
+    if isinstance(budget, PureDP):
+        return _up(min(p * math.exp(min(strength, 700.0)), 1 - math.exp(-strength) * (1 - p)))
+    low, high = 0.0, min(1 - p, _largest_shift(strength))
+    while True:
+        middle = (low + high) / 2
+        if not low < middle < high or high - low < 1e-12 * high:
+            return _up(p + high)
+        if _least_rho(p, middle) <= strength:
+            low = middle
+        else:
+            high = middle
+
+
+def largest_shift(budget: float | Budget, rewards: int) -> float:
+    """Total variation between what is published with and without `rewards` changed rewards, at most.
+
+    zCDP: the tau with 2 tau atanh(tau) = rho m^2. Pure DP: tanh(m eps/2). Tight for one
+    reward: by joint quasi-convexity of Renyi divergences the extreme is randomised response, whose D_alpha/alpha
+    is greatest at alpha = 1 (docs/theory.md). Never above what Pinsker, Bretagnolle-Huber or the conversion to
+    (0, delta) give (`shift_bounds`).
+
+    With probability 1 - tau nothing published changes at all, if both runs are paired as well as can be. So of all
+    decisions, at most the share tau changes on average.
+
+    >>> round(largest_shift(0.01, 3), 4), round(math.sqrt(0.01 * 9 / 2), 4)
+    (0.2105, 0.2121)
+    """
+    strength = _strength(budget, _checked_count("rewards", rewards))
+    if isinstance(budget, PureDP):
+        return min(1.0, math.tanh(strength / 2) * (1 + 1e-15))
+    return _largest_shift(strength)
+
+
+def shift_bounds(rho: float, rewards: int) -> dict[str, float]:
+    """`largest_shift` beside the classic bounds on total variation that zCDP implies. None of them is below it.
+
+    pinsker: sqrt(rho m^2/2). bretagnolle-huber: 1 - exp(-rho m^2)/2. conversion: delta at epsilon = 0 of Canonne,
+    Kamath and Steinke (2020), Prop. 12: inf over alpha of exp((alpha-1) alpha rho m^2)/(alpha-1) (1-1/alpha)^alpha.
+
+    >>> {name: round(bound, 3) for name, bound in shift_bounds(0.5, 1).items()}
+    {'exact': 0.479, 'pinsker': 0.5, 'bretagnolle-huber': 0.697, 'conversion': 0.559}
+    """
+    strength = _strength(rho, _checked_count("rewards", rewards))
+    excess = np.exp(np.linspace(-12.0, 25.0, 4001))  # alpha - 1; every one of them gives a valid bound
+    exponents = excess * (1 + excess) * strength if strength else np.zeros_like(excess)
+    log_delta = exponents - np.log(excess) + (1 + excess) * (np.log(excess) - np.log1p(excess))
+    return {
+        "exact": _largest_shift(strength),
+        "pinsker": math.sqrt(strength / 2),
+        "bretagnolle-huber": 1 - math.exp(-strength) / 2,
+        "conversion": float(np.exp(min(0.0, float(log_delta.min())))) if strength else 0.0,
+    }
+
+
+def rewards_needed(budget: float | Budget, p: float, p_prime: float) -> float:
+    """How many rewards someone has to change, at least, to bring an event from probability p to p'.
+
+    zCDP: the least m with rho m^2 >= least_rho(p, p'). Pure DP: with m eps >= the larger of |log(p'/p)| and
+    |log((1-p')/(1-p))|. A whole number; infinity where no number is enough (a certain or impossible event).
+
+    >>> rewards_needed(0.01, 0.1, 0.9)
+    14
+    """
+    p, p_prime = _checked_chance("p", p), _checked_chance("p_prime", p_prime)
+    one = _strength(budget, 1)
+    if p == p_prime:
+        return 0
+    if one == math.inf:
+        return 1
+    if one == 0 or p in (0, 1) or p_prime in (0, 1):
+        return math.inf
+    if isinstance(budget, PureDP):
+        exact = max(abs(math.log(p_prime / p)), abs(math.log((1 - p_prime) / (1 - p)))) / one
+    else:
+        exact = math.sqrt(least_rho(p, p_prime) / one)
+    return max(1, math.ceil(exact * (1 - 1e-12)))
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """What someone who changes `rewards` rewards can do to what is published, at most.
+
+    largest, smallest: what the probability of an event of probability `probability` can become.
+    shift: the probability that anything published changes, both runs paired as well as can be; also the largest
+    mean share of decisions that change, and the most by which any event's probability moves.
+    """
+
+    budget: float | Budget
+    rewards: int
+    probability: float
+    largest: float
+    smallest: float
+    shift: float
+    words: str
+
+    def __str__(self) -> str:
+        return self.words
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; a budget as text, infinity as the text "inf"."""
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        data["budget"] = str(self.budget) if isinstance(self.budget, Budget) else self.budget
+        return {k: "inf" if isinstance(v, float) and math.isinf(v) else v for k, v in data.items()}
+
+
+def robustness(budget: float | Budget, rewards: int, probability: float = 0.5) -> Robustness:
+    """What m changed rewards can do to the published actions, as numbers and in words.
+
+    Privacy says that a reward hardly moves what is published, whoever chose its value; so neither does one that an
+    attacker made up (the paper's remark (c) on Interactive DP). Changed values of rewards that arrive are meant,
+    not people who are added.
+
+    >>> print(robustness(0.01, rewards=3).words)  # doctest: +NORMALIZE_WHITESPACE
+    Someone who could change 3 of the rewards, to any values, would change nothing that is published with probability
+    at least 78.9 %. On average at most 21.1 % of the decisions would change. Anything that would have been published
+    with probability 50 % would have between 29.7 % and 70.3 %.
+    """
+    p, m = _checked_chance("probability", probability), _checked_count("rewards", rewards)
+    largest = largest_probability(budget, m, p)
+    shift = largest_shift(budget, m)
+    smallest = max(0.0, math.nextafter(1 - largest_probability(budget, m, 1 - p), 0.0)) if 0 < p < 1 and shift else p
+    return Robustness(budget, m, p, largest, smallest, shift, _in_words(m, p, largest, smallest, shift))
+
+
+def _in_words(m: int, p: float, largest: float, smallest: float, shift: float) -> str:
+    if m == 0:
+        return "Whoever changes no reward changes nothing that is published."
+    which = "1 of the rewards, to any value," if m == 1 else f"{m} of the rewards, to any values,"
+    if shift > 0.999:
+        return (
+            f"Against someone who could change {which} this budget promises next to nothing: all of what is published "
+            f"may change. A smaller budget, or a limit on the rewards of one person, would help."
+        )
+    return (
+        f"Someone who could change {which} would change nothing that is published with probability at least "
+        f"{_percent(1 - shift, math.floor)}. On average at most {_percent(shift, math.ceil)} of the decisions would "
+        f"change. Anything that would have been published with probability {100 * p:.6g} % would have between "
+        f"{_percent(smallest, math.floor)} and {_percent(largest, math.ceil)}."
+    )
+
+
+def _percent(share: float, to: Any) -> str:
+    """In per cent with one decimal, rounded to the safe side; more decimals near 0 and 1."""
+    for digits in (1, 3, 6):
+        if min(share, 1 - share) >= 10.0 ** (-digits - 1) or digits == 6:
+            break
+    return f"{to(share * 100 * 10**digits) / 10**digits:.{6 + digits}g} %"
+
+
+def _product_distance(marginals1: Sequence[Mapping[Any, float]], marginals2: Sequence[Mapping[Any, float]]) -> float:
+    """E[d^2] when each coordinate is coupled maximally and on its own."""
+    if len(marginals1) != len(marginals2):
+        raise InvalidInput(f"both inputs need the same length, got {len(marginals1)} and {len(marginals2)} marginals")
+    shifts = [total_variation(p, q) for p, q in zip(marginals1, marginals2, strict=True)]
+    return math.fsum(shifts) ** 2 + math.fsum(t * (1 - t) for t in shifts)
+
+
+ORDERS = np.exp(np.linspace(math.log(1e-3), math.log(1e12), 181))
+"""alpha - 1 of the Renyi orders that are looked at first."""
+
+
+def _least_rho(p: float, shift: float) -> float:
+    """sup over alpha of D_alpha/alpha between coins of p and p + shift, 0 < shift < 1 - p, both ways, from below."""
+    share = shift / (1 - p)
+    if share >= 1 or p + shift >= 1:
+        return math.inf
+    up, down = math.log1p(shift / p), math.log1p(-share)
+    return max(_least_rho_of(p, p + shift, up, down), _least_rho_of(p + shift, p, -up, -down))
+
+
+def _least_rho_of(p: float, q: float, up: float, down: float) -> float:
+    """sup over alpha of D_alpha/alpha from a coin of q to one of p, up = log(q/p), down = log((1-q)/(1-p))."""
+    best = q * up + (1 - q) * down - 1e-15 * (q * abs(up) + (1 - q) * abs(down))  # alpha = 1, less rounding
+    excess = ORDERS
+    for _ in range(3):
+        values = _renyi_rates(p, up, down, excess)
+        at = int(np.argmax(values))
+        best = max(best, float(values[at]))
+        lower, upper = excess[max(at - 1, 0)], excess[min(at + 1, len(excess) - 1)]
+        excess = np.exp(np.linspace(math.log(lower), math.log(upper), 41))
+    return best
+
+
+def _renyi_rates(p: float, up: float, down: float, excess: NDArray[np.float64]) -> NDArray[np.float64]:
+    """D_alpha/alpha of two coins, alpha - 1 in `excess`, less what rounding may have added.
+
+    The coin's two outcomes have probabilities p and 1 - p under the second law, and log ratios `up` and `down`.
+    """
+    alpha = 1 + excess
+    large = alpha * max(abs(up), abs(down)) > 1
+    safe = np.where(large, 0.0, alpha)  # the other branch, where this one would overflow
+    parts = p * np.expm1(safe * up), (1 - p) * np.expm1(safe * down)
+    near = np.log1p(parts[0] + parts[1])
+    near_error = 1e-15 * (np.abs(parts[0]) + np.abs(parts[1]))
+    far = np.logaddexp(math.log(p) + alpha * up, math.log1p(-p) + alpha * down)
+    far_error = 1e-15 * (abs(math.log(p)) + abs(math.log1p(-p)) + alpha * max(abs(up), abs(down)))
+    logs: NDArray[np.float64] = np.where(large, far - far_error, near - near_error)
+    return logs / (excess * alpha)
+
+
+def _largest_shift(strength: float) -> float:
+    """The tau with 2 tau atanh(tau) = strength, from above."""
+    if strength == 0:
+        return 0.0
+    low, high = 0.0, min(1.0, math.sqrt(strength / 2) * (1 + 1e-15))  # Pinsker
+    while True:
+        middle = (low + high) / 2
+        if not low < middle < high:
+            return high
+        if 2 * middle * math.atanh(middle) * (1 - 1e-15) <= strength:
+            low = middle
+        else:
+            high = middle
+
+
+def _strength(budget: float | Budget, rewards: int) -> float:
+    """What the budget is for that many rewards together: rho m^2, or m epsilon of pure DP."""
+    if rewards == 0:
+        return 0.0
+    if isinstance(budget, Budget):
+        return budget.group_cost(budget.level, rewards)
+    return _checked_rho(budget) * rewards**2
+
+
+def _up(probability: float) -> float:
+    return min(1.0, math.nextafter(probability, 2.0))
+
+
+def _times(rho: float, amount: float) -> float:
+    """rho times an amount, where nothing times anything is nothing."""
+    return rho * amount if amount else 0.0
+
+
+def _checked_rho(rho: float) -> float:
+    if isinstance(rho, bool) or not isinstance(rho, Real) or not rho >= 0:
+        raise InvalidInput(f"rho must be a number, at least 0, got {rho!r}")
+    return float(rho)
+
+
+def _checked_count(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidInput(f"{name} must be a whole number, at least 0, got {value!r}")
+    return value
+
+
+def _checked_chance(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:
+        raise InvalidInput(f"{name} must be a probability, from 0 to 1, got {value!r}")
+    return float(value)

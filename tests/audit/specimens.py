@@ -1,0 +1,1742 @@
+"""Specimens for the privacy audit: agents that keep their promise, and agents that break it in one known way.
+
+White specimens are built on this package's own agent, door and policy; black ones are small agents of their own with
+`ask` and `tell` only, on the standard library's random numbers (or numpy's). Each factory `make_<name>` can be called
+without arguments; its docstring names the flaw and the true cost. `SPECIMENS` lists them all.
+
+Costs are per reward, in rho of zCDP, rewards in [0, 1], with the neighbours and the adversary of docs/guarantees.md:
+every other reward, the action played and the order of tells are the adversary's choice.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import os
+import random
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+import private_bandits as pb
+from private_bandits.agent import _Told
+from private_bandits.budget import NoiseKind
+from private_bandits.episode import Episode, HiddenTotals
+from private_bandits.ledger import Ledger, Release
+from private_bandits.noise import ExactNoise, Mechanism
+from private_bandits.policies.doubling import DoublingState
+from private_bandits.release import Door
+from private_bandits.store import PrivateState, PublicState, Settings, SqliteStore
+
+StrPath = str | os.PathLike[str]
+Factory = TypeVar("Factory", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """An agent to audit, and what an audit should find.
+
+    path: "module:function" of the factory. rho: what is claimed, per reward.
+    cost: the true rho per reward; infinite where nothing bounds it; a lower bound where `why` says so.
+    shows: where the flaw can be seen ("actions" where asks and tells are enough); "" for those without a flaw.
+    hard: broken, but so little of it shows in actions that statistics of actions alone may well miss it.
+    """
+
+    name: str
+    factory: Callable[..., Any]
+    path: str
+    broken: bool
+    group: Literal["white", "black"]
+    rho: float
+    cost: float
+    shows: str
+    hard: bool
+    why: str
+
+
+SPECIMENS: dict[str, Specimen] = {}
+
+
+def specimen(
+    *, rho: float = 0.5, cost: float | None, shows: str = "actions", hard: bool = False
+) -> Callable[[Factory], Factory]:
+    """Enter a factory into the list. Without a cost of its own it keeps its promise."""
+
+    def enter(factory: Factory) -> Factory:
+        name = factory.__name__.removeprefix("make_")
+        SPECIMENS[name] = Specimen(
+            name=name,
+            factory=factory,
+            path=f"tests.audit.specimens:{factory.__name__}",
+            broken=cost is not None,
+            group="white" if name.startswith("white") else "black",
+            rho=rho,
+            cost=rho if cost is None else cost,
+            shows="" if cost is None else shows,
+            hard=hard,
+            why=" ".join(inspect.cleandoc(factory.__doc__ or "").split()),
+        )
+        return factory
+
+    return enter
+
+
+def correct(*, rho: float = 0.5) -> Callable[[Factory], Factory]:
+    """Enter the factory of an agent that keeps its promise."""
+    return specimen(rho=rho, cost=None)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A. White specimens.
+
+
+def _policy(rho: float = 0.5, arms: int = 2) -> pb.AdaCUCB:
+    return pb.AdaCUCB(n_arms=arms, budget=pb.zCDP(rho), beta=1)
+
+
+def _with_noise(source: ExactNoise, rho: float = 0.5, arms: int = 2) -> pb.Agent:
+    """An agent whose door takes its noise from elsewhere."""
+    agent = pb.Agent(_policy(rho, arms))
+    agent._door._noise = source
+    return agent
+
+
+def _with_door(door: type[Door], rho: float = 0.5, arms: int = 2) -> pb.Agent:
+    """An agent with another door."""
+    agent = pb.Agent(_policy(rho, arms))
+    agent._door = door(agent._door.budget, agent._door.reward_range, agent._door.ledger, None)
+    return agent
+
+
+def _choose_again(agent: pb.Agent) -> None:
+    """What the policy's learn does after a release, with the means as they stand."""
+    state: DoublingState = agent._public.policy
+    seen = [a for a, n in enumerate(state.last) if n]
+    if seen:
+        counts, means = np.array([state.last[a] for a in seen], float), np.array([state.means[a] for a in seen])
+        policy: pb.AdaCUCB = agent._policy  # type: ignore[assignment]
+        index = policy.index(means, counts, agent._public.asked + 1, state.high - state.low)
+        state.choice = seen[int(index.argmax())]
+
+
+class _Keeping(pb.Agent):
+    """Keeps the raw sums that it has released."""
+
+    def _wire(
+        self, settings: Settings, file: SqliteStore | None, door: Door, public: PublicState, private: PrivateState
+    ) -> None:
+        super()._wire(settings, file, door, public, private)
+        self._kept: dict[int, Episode] = {}
+
+    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Release:
+        self._kept[episode.key] = episode.with_one_more(weight, reward)
+        return super()._release(episode, weight, reward)
+
+    def _draw_anew(self) -> None:
+        door, state = self._door, self._public.policy
+        for key, full in self._kept.items():
+            noise = door._noise.calibrate("gaussian", door.budget.level, full.sensitivity_l2, 1, len(door.ledger) + 1)
+            state.means[key] = noise(full.totals)[0] / full.grid.steps / full.count
+        _choose_again(self)
+
+
+# Correct ones.
+
+
+@correct()
+def make_white_plain(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
+    """Correct: the package's own AdaC-UCB with two arms."""
+    return pb.Agent(_policy(), path=path, seed=seed)
+
+
+@correct(rho=0.1)
+def make_white_small_budget(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
+    """Correct: the package's own AdaC-UCB with four arms and rho = 0.1."""
+    return pb.Agent(_policy(0.1, arms=4), path=path, seed=seed)
+
+
+@correct()
+def make_white_pure(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
+    """Correct: AdaP-UCB with Laplace noise, epsilon = 1, which implies rho = 0.5."""
+    return pb.Agent(pb.AdaPUCB(n_arms=2, budget=pb.PureDP(1.0), beta=1), path=path, seed=seed)
+
+
+class _Sampling(pb.AdaCUCB):
+    """Adds randomness of its own to released means at every look."""
+
+    def recommend(self, state: DoublingState, waiting: Any, step: int) -> int:
+        if state.choice is None or state.unseen:
+            return super().recommend(state, waiting, step)
+        released = zip(state.means, state.noise_sd, state.last, strict=True)
+        drawn = [random.gauss(mean, sd + 0.5 / math.sqrt(n)) for mean, sd, n in released]
+        return drawn.index(max(drawn))
+
+
+@correct()
+def make_white_thompson_on_releases() -> pb.Agent:
+    """Correct: every ask draws anew around the released means, which is post-processing of releases."""
+    return pb.Agent(_Sampling(n_arms=2, budget=pb.zCDP(0.5)))
+
+
+class _Weighted(pb.AdaCUCB):
+    """Sums each reward with weight three; the sensitivity, and so the noise, is three times as large."""
+
+    def entry(self, state: DoublingState, action: int) -> tuple[int, tuple[int, ...]]:
+        return action, (3,)
+
+    def learn(self, state: DoublingState, release: Release, step: int) -> None:
+        super().learn(state, replace(release, values=(release.values[0] / 3,), noise_sd=release.noise_sd / 3), step)
+
+
+@correct(rho=1.0)
+def make_white_weight_three() -> pb.Agent:
+    """Correct: rewards enter with weight three, and the noise is calibrated to that."""
+    return pb.Agent(_Weighted(n_arms=2, budget=pb.zCDP(1.0), beta=1))
+
+
+class _AnyoneAgent(pb.Agent):
+    """Takes an ask without a person as that of a new one."""
+
+    def ask(self, n: Any = None, *, person: str | None = None) -> Any:
+        return super().ask(n, person=person or f"somebody {self._public.asked}")
+
+
+@correct()
+def make_white_person(path: StrPath | None = None) -> pb.Agent:
+    """Correct: two rewards a person at most, and rho = 0.5 for both of them together (0.125 for one)."""
+    return _AnyoneAgent(_policy(), max_rewards_per_person=2, unit="person", path=path)
+
+
+# Broken: when noise is drawn, and how much of it.
+
+
+class _RedrawAtAsk(_Keeping):
+    def _decide(self, person: str | None) -> pb.Decision:
+        self._draw_anew()
+        return super()._decide(person)
+
+
+@specimen(cost=math.inf)
+def make_white_redraw_at_ask() -> pb.Agent:
+    """Every ask draws the noise of the last sums anew: rho times the number of asks, without bound."""
+    return _RedrawAtAsk(_policy())
+
+
+class _RedrawAtEstimates(_Keeping):
+    def estimates(self, delta: float = 0.05) -> list[pb.Estimate]:
+        self._draw_anew()
+        return super().estimates(delta)
+
+
+@specimen(cost=math.inf, shows="estimates")
+def make_white_redraw_at_estimates() -> pb.Agent:
+    """Every look at the estimates draws the noise anew: rho times the number of looks, without bound."""
+    return _RedrawAtEstimates(_policy())
+
+
+class _HalfSensitivity(ExactNoise):
+    def calibrate(self, kind: NoiseKind, level: float, sensitivity: int, dimension: int, number: int) -> Mechanism:
+        return super().calibrate(kind, level, sensitivity // 2, dimension, number)
+
+
+@specimen(cost=2.0)
+def make_white_half_sensitivity() -> pb.Agent:
+    """The sensitivity taken is half of the true one, and the ledger's row shows it: 4 rho."""
+    return _with_noise(_HalfSensitivity())
+
+
+class _FirstRawDoor(Door):
+    def release(self, episode: Episode) -> Release:
+        self._noise = _Raw() if episode.number == 1 else ExactNoise()
+        return super().release(episode)
+
+
+class _Raw(ExactNoise):
+    def calibrate(self, kind: NoiseKind, level: float, sensitivity: int, dimension: int, number: int) -> Mechanism:
+        return replace(super().calibrate(kind, level, sensitivity, dimension, number), draw=list)
+
+
+@specimen(cost=math.inf)
+def make_white_first_pull_raw() -> pb.Agent:
+    """The first release of each arm, of one reward, has no noise while its row says it has: infinite."""
+    return _with_door(_FirstRawDoor)
+
+
+class _OtherDraw(ExactNoise):
+    """Says what keeps the level, and draws what keeps `factor` times the level."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def calibrate(self, kind: NoiseKind, level: float, sensitivity: int, dimension: int, number: int) -> Mechanism:
+        used = super().calibrate(kind, self.factor * level, sensitivity, dimension, number)
+        return replace(super().calibrate(kind, level, sensitivity, dimension, number), draw=used.draw)
+
+
+@specimen(cost=2.0)
+def make_white_scale_not_used() -> pb.Agent:
+    """The ledger tells the right scale, and half of it is used: 4 rho."""
+    return _with_noise(_OtherDraw(4.0))
+
+
+@specimen(cost=1.0, hard=True)
+def make_white_half_variance() -> pb.Agent:
+    """The noise has half the variance that the ledger tells: 2 rho."""
+    return _with_noise(_OtherDraw(2.0))
+
+
+class _FalseCost(ExactNoise):
+    def calibrate(self, kind: NoiseKind, level: float, sensitivity: int, dimension: int, number: int) -> Mechanism:
+        return replace(super().calibrate(kind, 4 * level, sensitivity, dimension, number), cost=level)
+
+
+@specimen(cost=2.0)
+def make_white_row_understates() -> pb.Agent:
+    """Half of the noise needed; the row tells the scale truly and a quarter of what it costs: 4 rho."""
+    return _with_noise(_FalseCost())
+
+
+class _FixedSource(ExactNoise):
+    def __init__(self) -> None:
+        self.generator = random.Random(0)
+
+    def calibrate(self, kind: NoiseKind, level: float, sensitivity: int, dimension: int, number: int) -> Mechanism:
+        exact = super().calibrate(kind, level, sensitivity, dimension, number)
+        return replace(exact, draw=lambda totals: [t + round(self.generator.gauss(0, exact.scale)) for t in totals])
+
+
+@specimen(cost=math.inf)
+def make_white_fixed_source() -> pb.Agent:
+    """A live agent's noise comes from random.Random(0), the same in every run, and is sold as secret: infinite."""
+    return _with_noise(_FixedSource())
+
+
+class _RoundedFloatNoise(ExactNoise):
+    def calibrate(self, kind: NoiseKind, level: float, sensitivity: int, dimension: int, number: int) -> Mechanism:
+        exact = super().calibrate(kind, level, sensitivity, dimension, number)
+        return replace(exact, draw=lambda totals: [t + round(random.gauss(0, exact.scale)) for t in totals])
+
+
+@specimen(cost=math.inf, shows="noise source", hard=True)
+def make_white_float_noise_rounded() -> pb.Agent:
+    """random.gauss, rounded to whole numbers, is sold as exact.
+
+    Infinite: its tails end, and its generator can be foreseen from what it gave. No statistic of actions shows it.
+    """
+    return _with_noise(_RoundedFloatNoise())
+
+
+class _FloatDoor(Door):
+    def release(self, episode: Episode) -> Release:
+        exact = super().release(episode)
+        value = episode.totals.reveal()[0] / episode.grid.steps + random.gauss(0.0, exact.noise_sd)
+        self.ledger._rows[-1] = row = replace(exact, values=(value,))
+        return row
+
+
+@specimen(cost=math.inf, shows="ledger", hard=True)
+def make_white_float_noise_on_float_sum() -> pb.Agent:
+    """Float noise on a float sum is sold as exact: infinite, through the last bits (Mironov 2012).
+
+    Released values do not lie on the grid of the sums. No statistic of actions shows it.
+    """
+    return _with_door(_FloatDoor)
+
+
+class _ReusedNoise(ExactNoise):
+    """One standard draw for all releases."""
+
+    def __init__(self) -> None:
+        self.noise: int | None = None
+
+    def calibrate(self, kind: NoiseKind, level: float, sensitivity: int, dimension: int, number: int) -> Mechanism:
+        exact = super().calibrate(kind, level, sensitivity, dimension, number)
+
+        def draw(totals: list[int]) -> list[int]:
+            if self.noise is None:
+                self.noise = exact.draw([0])[0]
+            return [total + self.noise for total in totals]
+
+        return replace(exact, draw=draw)
+
+
+class _ReusingDoor(Door):
+    def release(self, episode: Episode) -> Release:
+        self._noise = self.__dict__.setdefault("_sources", {}).setdefault(episode.key, _ReusedNoise())
+        return super().release(episode)
+
+
+@specimen(cost=math.inf, shows="estimates")
+def make_white_noise_reused_per_arm() -> pb.Agent:
+    """An arm's noise is drawn once for all of its releases, and cancels in their differences: infinite.
+
+    Plain in the ledger and the estimates; in the actions only as far as they show differences.
+    """
+    return _with_door(_ReusingDoor)
+
+
+@specimen(cost=math.inf)
+def make_white_noise_shared_by_arms() -> pb.Agent:
+    """One draw of noise for all releases of all arms cancels where arms are compared: infinite."""
+    return _with_noise(_ReusedNoise(), arms=3)
+
+
+class _DataSensitivityDoor(Door):
+    def release(self, episode: Episode) -> Release:
+        self._noise = _SensitivityOf(max(1, episode.totals.reveal()[0] // episode.count))
+        return super().release(episode)
+
+
+class _SensitivityOf(ExactNoise):
+    def __init__(self, sensitivity: int) -> None:
+        self.sensitivity = sensitivity
+
+    def calibrate(self, kind: NoiseKind, level: float, sensitivity: int, dimension: int, number: int) -> Mechanism:
+        return super().calibrate(kind, level, self.sensitivity, dimension, number)
+
+
+@specimen(cost=math.inf)
+def make_white_sensitivity_from_data() -> pb.Agent:
+    """The sensitivity is the mean of the rewards seen, not of those possible; the row even tells it: infinite."""
+    return _with_door(_DataSensitivityDoor)
+
+
+class _Spill(ExactNoise):
+    """Hands the sum out raw and keeps the noise for somebody else."""
+
+    def __init__(self) -> None:
+        self.spilled: int | None = None
+
+    def calibrate(self, kind: NoiseKind, level: float, sensitivity: int, dimension: int, number: int) -> Mechanism:
+        exact = super().calibrate(kind, level, sensitivity, dimension, number)
+
+        def draw(totals: list[int]) -> list[int]:
+            self.spilled = exact.draw([0])[0]
+            return totals
+
+        return replace(exact, draw=draw)
+
+
+class _WrongArm(pb.Agent):
+    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
+        source = self._door._noise
+        assert isinstance(source, _Spill)
+        refused = super()._take(told)
+        if source.spilled is not None:
+            state = self._public.policy
+            other = (told[2] + 1) % len(state.means)
+            state.means[other] += source.spilled / self._steps / max(1, state.last[other])
+            source.spilled = None
+            _choose_again(self)
+        return refused
+
+
+@specimen(cost=math.inf)
+def make_white_noise_on_wrong_arm() -> pb.Agent:
+    """Noise of the right size goes to the next arm's mean, and the told arm's sum leaves raw: infinite."""
+    agent = _WrongArm(_policy())
+    agent._door._noise = _Spill()
+    return agent
+
+
+# Broken: which rewards are in a sum, and when it is released.
+
+
+class _Eager(pb.AdaCUCB):
+    def due(self, state: DoublingState, key: int, count: int) -> bool:
+        return super().due(state, key, count) or getattr(self, "rich", False)
+
+
+class _EndsWhenRich(pb.Agent):
+    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
+        episode = self._private.episodes.get(told[2])
+        total = told[3] + (episode.totals.reveal()[0] if episode else 0)
+        object.__setattr__(self._policy, "rich", total >= 2 * self._steps)
+        return super()._take(told)
+
+
+@specimen(cost=math.inf)
+def make_white_ends_when_rich(seed: int | None = None) -> pb.Agent:
+    """An episode ends as soon as its rewards sum to two, whose time everybody sees: infinite."""
+    return _EndsWhenRich(_Eager(n_arms=2, budget=pb.zCDP(0.5), beta=1), seed=seed)
+
+
+class _CountsTwice(pb.Agent):
+    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Release:
+        row = super()._release(episode, weight, reward)
+        self._private.episodes[episode.key].add(weight, reward)
+        return row
+
+
+@specimen(cost=1.0, hard=True)
+def make_white_reward_in_two_episodes(seed: int | None = None) -> pb.Agent:
+    """The last reward of each episode is the first of the next one too: 2 rho for it."""
+    return _CountsTwice(_policy(), seed=seed)
+
+
+def _next_goes_on(agent: pb.Agent, full: Episode) -> None:
+    """Have the open episode start with everything that was released."""
+    data = full.dump() | {"number": full.number + 1}
+    agent._private.episodes[full.key] = Episode.load(data, full.grid)
+
+
+class _NeverForgets(_Keeping):
+    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Release:
+        row = super()._release(episode, weight, reward)
+        _next_goes_on(self, self._kept[episode.key])
+        return row
+
+
+@specimen(rho=0.1, cost=math.inf, hard=True)
+def make_white_cumulative_uncharged() -> pb.Agent:
+    """Each release holds all rewards of the arm so far and is charged as one: rho times the number of releases."""
+    return _NeverForgets(_policy(0.1))
+
+
+class _HonestRowsDoor(Door):
+    def release(self, episode: Episode) -> Release:
+        row = super().release(episode)
+        covered = {f"{episode.key}/{i}": 1.0 for i in range(1, episode.number + 1)}
+        self.ledger._rows[-1] = row = replace(row, episodes=covered)
+        return row
+
+
+class _SkippingLedger(Ledger):
+    @property
+    def total(self) -> float:
+        return max((row.cost for row in self), default=0.0)
+
+
+class _TotalSkips(_NeverForgets):
+    @property
+    def ledger(self) -> Ledger:
+        return _SkippingLedger(super().ledger.rows)
+
+
+@specimen(cost=math.inf, hard=True)
+def make_white_total_skips_rows() -> pb.Agent:
+    """Cumulative sums whose rows say so, under a total that counts the dearest row only: rho a release."""
+    agent = _TotalSkips(_policy())
+    agent._door = _HonestRowsDoor(agent._door.budget, agent._door.reward_range, agent._door.ledger, None)
+    return agent
+
+
+class _RoundsSum(pb.Agent):
+    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Release:
+        total = episode.totals.reveal()[0] + reward
+        episode.totals = HiddenTotals([round(total / self._steps) * self._steps - reward])
+        return super()._release(episode, weight, reward)
+
+
+@specimen(cost=2.0, hard=True)
+def make_white_rounded_after_sum() -> pb.Agent:
+    """The sum, not each reward, is rounded to whole rewards: one reward can move it by two (0.5 -> 0, 1.5 -> 2).
+
+    4 rho, but only where the other rewards sum to something and a half.
+    """
+    return _RoundsSum(_policy())
+
+
+class _NoClip(pb.Agent):
+    def _check_told(self, decision: pb.Decision | str, reward: Any, played: int | str | None) -> _Told:
+        key, opened, action, _ = super()._check_told(decision, reward, played)
+        return key, opened, action, round(self._steps * float(reward))
+
+
+@specimen(cost=math.inf, shows="rewards out of range")
+def make_white_no_clip(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
+    """Rewards are not clipped: one of 100 moves the sum by 100. Infinite; none where rewards stay in [0, 1]."""
+    return _NoClip(_policy(), path=path, seed=seed)
+
+
+class _GivesUpBad(pb.Agent):
+    def tell(self, decision: pb.Decision | str, reward: float, *, played: int | str | None = None) -> None:
+        if reward < 0.25:
+            self.give_up(decision)
+        else:
+            super().tell(decision, reward, played=played)
+
+
+@specimen(cost=math.inf)
+def make_white_gives_up_bad(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
+    """A reward below 0.25 counts as one that never came, which shows in when sums are released: infinite."""
+    return _GivesUpBad(_policy(), path=path, seed=seed)
+
+
+class _LateEnters(pb.Agent):
+    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
+        key, decision, played, reward = told
+        state, released_at = self._public.policy, self.__dict__.setdefault("_released_at", {})
+        if decision.number <= released_at.get(played, 0):
+            self._give_up(key, decision)
+            state.means[played] += reward / self._steps / state.last[played]
+            _choose_again(self)
+            return None
+        before = state.releases[played]
+        refused = super()._take(told)
+        if state.releases[played] > before:
+            released_at[played] = self._public.asked
+        return refused
+
+
+@specimen(cost=math.inf, shows="late rewards")
+def make_white_late_reward_enters_release(seed: int | None = None) -> pb.Agent:
+    """A reward of a decision older than its arm's last release goes into the released mean, raw: infinite."""
+    return _LateEnters(_policy(), seed=seed)
+
+
+class _TakesTwice(pb.Agent):
+    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
+        refused = super()._take(told)
+        if refused is None:
+            self._reopen(told[0], told[1])
+        return refused
+
+
+@specimen(cost=math.inf, shows="telling twice")
+def make_white_takes_twice(seed: int | None = None) -> pb.Agent:
+    """A decision stays open when its reward is told: told k times it counts k times, k^2 rho. None if told once."""
+    return _TakesTwice(_policy(), seed=seed)
+
+
+class _Peeks(pb.Agent):
+    def _decide(self, person: str | None) -> pb.Decision:
+        sums = {k: e.totals.reveal()[0] / e.count for k, e in self._private.episodes.items() if e.count > 1}
+        if sums:
+            self._public.policy.choice = max(sums, key=sums.__getitem__)
+        return super()._decide(person)
+
+
+@specimen(cost=math.inf)
+def make_white_peeks(seed: int | None = None) -> pb.Agent:
+    """The arm with the best mean of rewards not released yet is recommended: infinite."""
+    return _Peeks(_policy(arms=3), seed=seed)
+
+
+class _NoLimit(_AnyoneAgent):
+    def _within_limit(self, person: str) -> bool:
+        return True
+
+
+@specimen(cost=math.inf, shows="person")
+def make_white_no_person_limit(path: StrPath | None = None) -> pb.Agent:
+    """The limit of two rewards a person is not kept: k rewards of one cost k^2 rho/4, not rho.
+
+    One reward costs rho/4, as it should; what is broken is the promise per person.
+    """
+    return _NoLimit(_policy(), max_rewards_per_person=2, unit="person", path=path)
+
+
+# Broken: after a restart.
+
+
+class _RedrawAtOpen(_Keeping):
+    def _wire(
+        self, settings: Settings, file: SqliteStore | None, door: Door, public: PublicState, private: PrivateState
+    ) -> None:
+        super()._wire(settings, file, door, public, private)
+        if file is not None and self._beside(file).exists():
+            found = [Episode.load(data, door.grid) for data in json.loads(self._beside(file).read_text())]
+            self._kept = {full.key: full for full in found}
+            self._draw_anew()
+
+    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Release:
+        row = super()._release(episode, weight, reward)
+        if self._file is not None:
+            self._beside(self._file).write_text(json.dumps([full.dump() for full in self._kept.values()]))
+        return row
+
+    @staticmethod
+    def _beside(file: SqliteStore) -> Path:
+        return file._path.with_name(file._path.name + ".sums")
+
+
+@specimen(cost=math.inf, shows="restart")
+def make_white_redraw_at_open(path: StrPath | None = None) -> pb.Agent:
+    """Opening the file draws the noise of the last sums anew: rho for each restart more. None without a path."""
+    return _RedrawAtOpen(_policy(), path=path)
+
+
+class _KeepsEpisodeOnFile(_Keeping):
+    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
+        rows = len(self._door.ledger)
+        refused = super()._take(told)
+        if self._file is not None and len(self._door.ledger) > rows:
+            full = self._kept[told[2]]
+            self._file._summed[full.key] = Episode.load(full.dump() | {"number": full.number + 1}, full.grid)
+        return refused
+
+
+@specimen(cost=math.inf, shows="restart")
+def make_white_release_repeated_after_restart(path: StrPath | None = None) -> pb.Agent:
+    """The file keeps a released sum as the arm's open one: after a restart it is released again.
+
+    rho for each restart that follows right after a release, once the arm's next release comes. None without a path.
+    """
+    return _KeepsEpisodeOnFile(_policy(), path=path)
+
+
+class _ReopensAtOpen(pb.Agent):
+    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
+        refused = super()._take(told)
+        if self._file is not None:
+            self._file._closed.clear()
+        return refused
+
+
+@specimen(cost=math.inf, shows="restart")
+def make_white_told_again_after_restart(path: StrPath | None = None) -> pb.Agent:
+    """The file keeps told decisions open: after a restart the same reward can be told, and counts, once more.
+
+    At least 2 rho after one restart. None without a path.
+    """
+    return _ReopensAtOpen(_policy(), path=path)
+
+
+# Broken: what is shown beside the actions.
+
+
+class _ErrorTellsReward(pb.Agent):
+    def tell(self, decision: pb.Decision | str, reward: float, *, played: int | str | None = None) -> None:
+        told: dict[str, float] = self.__dict__.setdefault("_told", {})
+        key = decision if isinstance(decision, str) else decision.id
+        try:
+            super().tell(decision, reward, played=played)
+        except pb.errors.ClosedDecision as error:
+            raise pb.errors.ClosedDecision(f"{error} (told: {told.get(key)})") from None
+        told[key] = reward
+
+
+@specimen(cost=math.inf, shows="errors")
+def make_white_error_tells_reward(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
+    """Telling a decision twice is refused with the reward that was told before: infinite."""
+    return _ErrorTellsReward(_policy(), path=path, seed=seed)
+
+
+class _ErrorTellsSum(pb.Agent):
+    def _find(self, decision: pb.Decision | str) -> Any:
+        try:
+            return super()._find(decision)
+        except pb.errors.UnknownDecision as error:
+            sums = [e.totals.reveal()[0] / self._steps for e in self._private.episodes.values()]
+            raise pb.errors.UnknownDecision(f"{error} (sums in the works: {sums})") from None
+
+
+@specimen(cost=math.inf, shows="errors")
+def make_white_error_tells_sum(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
+    """Telling or giving up an unknown decision is refused with the open sums in the text: infinite."""
+    return _ErrorTellsSum(_policy(), path=path, seed=seed)
+
+
+class _ReprTellsSum(pb.Agent):
+    def __repr__(self) -> str:
+        sums = [e.totals.reveal()[0] / self._steps for e in self._private.episodes.values()]
+        return f"{super().__repr__()[:-1]}, {sum(sums):g} collected)"
+
+
+@specimen(cost=math.inf, shows="repr")
+def make_white_repr_tells_sum(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
+    """The repr shows the sum of the rewards not released yet: infinite."""
+    return _ReprTellsSum(_policy(), path=path, seed=seed)
+
+
+class _IdTellsSum(pb.Agent):
+    def _decide(self, person: str | None) -> pb.Decision:
+        found = super()._decide(person)
+        sums = [e.totals.reveal() for e in self._private.episodes.values()]
+        key = f"{found.id}-{zlib.crc32(repr(sums).encode()) & 0xFFF:03x}"
+        self._public.open[key] = self._public.open.pop(found.id)
+        return found._replace(id=key)
+
+
+@specimen(cost=math.inf, shows="decision ids")
+def make_white_id_tells_sum(seed: int | None = None) -> pb.Agent:
+    """A decision's id ends with a checksum of the open sums, from which they can be guessed: infinite."""
+    return _IdTellsSum(_policy(), seed=seed)
+
+
+class _RawEstimates(_Keeping):
+    def estimates(self, delta: float = 0.05) -> list[pb.Estimate]:
+        raw = {k: full.totals.reveal()[0] / full.grid.steps / full.count for k, full in self._kept.items()}
+        return [e._replace(mean=raw.get(e.action, e.mean)) for e in super().estimates(delta)]
+
+
+@specimen(cost=math.inf, shows="estimates")
+def make_white_raw_estimates(seed: int | None = None) -> pb.Agent:
+    """The estimates show the means without their noise: infinite."""
+    return _RawEstimates(_policy(), seed=seed)
+
+
+class _RawInterval(_Keeping):
+    def estimates(self, delta: float = 0.05) -> list[pb.Estimate]:
+        raw = {k: full.totals.reveal()[0] / full.grid.steps / full.count for k, full in self._kept.items()}
+        found = []
+        for e in super().estimates(delta):
+            mean = raw.get(e.action, 0.5)
+            spread = (0.1 + math.sqrt(mean * (1 - mean))) / math.sqrt(max(1, e.rewards))
+            found.append(e._replace(low=(e.mean or 0.0) - spread, high=(e.mean or 0.0) + spread))
+        return found
+
+
+@specimen(cost=math.inf, shows="estimates")
+def make_white_interval_from_raw_variance(seed: int | None = None) -> pb.Agent:
+    """The intervals around the released means are as wide as the raw rewards' own spread says: infinite."""
+    return _RawInterval(_policy(), seed=seed)
+
+
+class _BadStaysListed(pb.Agent):
+    def tell(self, decision: pb.Decision | str, reward: float, *, played: int | str | None = None) -> None:
+        found = next((d for d in self.open_decisions if d.id == getattr(decision, "id", decision)), None)
+        super().tell(decision, reward, played=played)
+        if reward < 0.5 and found is not None:
+            self.__dict__.setdefault("_bad", []).append(found)
+
+    @property
+    def open_decisions(self) -> list[pb.Decision]:
+        return super().open_decisions + list(self.__dict__.get("_bad", []))
+
+
+@specimen(cost=math.inf, shows="open_decisions")
+def make_white_open_count_tells(seed: int | None = None) -> pb.Agent:
+    """A decision with a reward below 0.5 stays in the list of the open ones: infinite."""
+    return _BadStaysListed(_policy(), seed=seed)
+
+
+class _GuaranteeTells(_Keeping):
+    def guarantee(self, delta: float | None = None) -> pb.Guarantee:
+        found = super().guarantee(delta)
+        means = [full.totals.reveal()[0] / full.count / full.grid.steps for full in self._kept.values()]
+        return replace(found, spent=found.spent * max(means, default=0.0))
+
+
+@specimen(cost=math.inf, shows="guarantee")
+def make_white_guarantee_from_data() -> pb.Agent:
+    """What the guarantee says was spent is scaled by the rewards as they were: infinite."""
+    return _GuaranteeTells(_policy())
+
+
+class _SettingsTell(pb.Agent):
+    def tell(self, decision: pb.Decision | str, reward: float, *, played: int | str | None = None) -> None:
+        super().tell(decision, reward, played=played)
+        low, high = self.__dict__.get("_seen", (reward, reward))
+        self._seen = (min(low, reward), max(high, reward))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return super().settings | {"reward_range": self.__dict__.get("_seen", (0.0, 1.0))}
+
+
+@specimen(cost=math.inf, shows="settings")
+def make_white_settings_tell_range(seed: int | None = None) -> pb.Agent:
+    """The settings show the smallest and the largest reward told as the range: infinite."""
+    return _SettingsTell(_policy(), seed=seed)
+
+
+class _TellAnswers(pb.Agent):
+    def tell(self, decision: pb.Decision | str, reward: float, *, played: int | str | None = None) -> float:  # type: ignore[override]
+        super().tell(decision, reward, played=played)
+        return sum(e.totals.reveal()[0] for e in self._private.episodes.values()) / self._steps
+
+
+@specimen(cost=math.inf, shows="tell's answer")
+def make_white_tell_answers_sum(seed: int | None = None) -> pb.Agent:
+    """Each tell returns the sum of what was told and not released: infinite."""
+    return _TellAnswers(_policy(), seed=seed)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# B. Black specimens: ask and tell only. Nothing below uses private_bandits.
+
+
+class Pick(NamedTuple):
+    """What ask returns: an action, and an id that the reward is told to."""
+
+    action: int
+    id: int
+
+
+class BlackBox:
+    """Asks and tells. Subclasses choose an action and learn from a reward in [0, 1]."""
+
+    def __init__(self, arms: int = 2, rho: float = 0.5, rng: random.Random | None = None) -> None:
+        self.arms = arms
+        self.sigma = 1 / math.sqrt(2 * rho)
+        self.epsilon = math.sqrt(2 * rho)
+        self.random = rng or random.Random()
+        self.steps = 0
+        self._open: dict[int, int] = {}
+
+    def ask(self) -> Any:
+        self.steps += 1
+        self._open[self.steps] = action = self.choose()
+        return Pick(action, self.steps)
+
+    def tell(self, decision: Any, reward: float, *, played: int | None = None) -> None:
+        if decision.id not in self._open:
+            raise LookupError("this decision is not open")
+        arm = self._open[decision.id] if played is None else int(played)
+        value = self.check(reward)
+        if not 0 <= arm < self.arms:
+            raise ValueError(f"played must be from 0 to {self.arms - 1}")
+        del self._open[decision.id]
+        self.learn(arm, value)
+
+    def check(self, reward: float) -> float:
+        if not math.isfinite(reward):
+            raise ValueError("the reward must be a finite number")
+        return min(max(float(reward), 0.0), 1.0)
+
+    def choose(self) -> int:
+        raise NotImplementedError
+
+    def learn(self, arm: int, reward: float) -> None:
+        raise NotImplementedError
+
+
+class Doubling(BlackBox):
+    """UCB on noisy means of episodes: an arm's sum is released, and forgotten, when its count has doubled."""
+
+    def __init__(self, arms: int = 2, rho: float = 0.5, rng: random.Random | None = None) -> None:
+        super().__init__(arms, rho, rng)
+        self.sums, self.counts = [0.0] * arms, [0] * arms  # not released yet
+        self.released, self.last, self.means = [0] * arms, [0] * arms, [0.0] * arms
+        self.choice = 0
+
+    def choose(self) -> int:
+        return self.last.index(0) if 0 in self.last else self.choice
+
+    def learn(self, arm: int, reward: float) -> None:
+        self.sums[arm] += reward
+        self.counts[arm] += 1
+        if self.due(arm, reward):
+            self.release(arm)
+
+    def due(self, arm: int, reward: float) -> bool:
+        return self.counts[arm] >= max(1, self.released[arm])
+
+    def release(self, arm: int) -> None:
+        n = self.counts[arm]
+        self.means[arm] = self.noisy_mean(arm, self.sums[arm], n)
+        self.last[arm] = n
+        self.released[arm] += n
+        self.sums[arm], self.counts[arm] = 0.0, 0
+        self.choice = self.best()
+
+    def noisy_mean(self, arm: int, total: float, n: int) -> float:
+        return (total + self.noise(arm, n)) / n
+
+    def noise(self, arm: int, n: int) -> float:
+        return self.random.gauss(0.0, self.scale(arm, n))
+
+    def scale(self, arm: int, n: int) -> float:
+        """Standard deviation of the noise on a sum of n rewards."""
+        return self.sigma
+
+    def index(self, arm: int) -> float:
+        n = self.last[arm]
+        if not n:
+            return -math.inf
+        return self.means[arm] + math.sqrt((0.5 / n + 2 * self.sigma**2 / n**2) * math.log(max(2, self.steps)))
+
+    def best(self) -> int:
+        return max(range(self.arms), key=self.index)
+
+
+# Correct ones.
+
+
+@correct()
+def make_black_doubling_ucb(seed: int | None = None) -> BlackBox:
+    """Correct: doubling UCB with Gaussian noise, one draw a release, two arms."""
+    return Doubling(rng=random.Random(seed))
+
+
+@correct(rho=0.1)
+def make_black_doubling_ucb_small_rho(seed: int | None = None) -> BlackBox:
+    """Correct: doubling UCB, three arms, rho = 0.1."""
+    return Doubling(3, 0.1, random.Random(seed))
+
+
+@correct(rho=1.0)
+def make_black_doubling_ucb_five_arms(seed: int | None = None) -> BlackBox:
+    """Correct: doubling UCB, five arms, rho = 1."""
+    return Doubling(5, 1.0, random.Random(seed))
+
+
+class Elimination(BlackBox):
+    """Phases in which every arm left is played equally often; after each, arms that are surely worse go."""
+
+    def __init__(self, arms: int = 2, rho: float = 0.5) -> None:
+        super().__init__(arms, rho)
+        self.active, self.length = list(range(arms)), 1
+        self.sums, self.counts = [0.0] * arms, [0] * arms
+
+    def choose(self) -> int:
+        return min(self.active, key=self.counts.__getitem__)
+
+    def learn(self, arm: int, reward: float) -> None:
+        if arm not in self.active:
+            return
+        self.sums[arm] += reward
+        self.counts[arm] += 1
+        if min(self.counts[a] for a in self.active) >= self.length:
+            mean = {a: (self.sums[a] + self.random.gauss(0, self.sigma)) / self.counts[a] for a in self.active}
+            n = self.length
+            width = math.sqrt((0.5 / n + 2 * self.sigma**2 / n**2) * math.log(max(2, self.steps)))
+            self.active = [a for a in self.active if mean[a] + width >= max(mean.values()) - width]
+            self.length *= 2
+            self.sums, self.counts = [0.0] * self.arms, [0] * self.arms
+
+
+@correct()
+def make_black_elimination() -> BlackBox:
+    """Correct: successive elimination, each phase's sums with noise of their own."""
+    return Elimination(3)
+
+
+class EpsilonGreedy(Doubling):
+    def choose(self) -> int:
+        return self.random.randrange(self.arms) if self.random.random() < 0.1 else super().choose()
+
+    def index(self, arm: int) -> float:
+        return self.means[arm] if self.last[arm] else -math.inf
+
+
+@correct()
+def make_black_epsilon_greedy() -> BlackBox:
+    """Correct: epsilon-greedy on the noisy means of doubling episodes."""
+    return EpsilonGreedy(3)
+
+
+class Commit(BlackBox):
+    """Five rewards an arm, one noisy sum each, then the best for ever; later rewards are not looked at."""
+
+    def __init__(self, arms: int = 2, rho: float = 0.5) -> None:
+        super().__init__(arms, rho)
+        self.sums, self.counts, self.noisy = [0.0] * arms, [0] * arms, [0.0] * arms
+
+    def choose(self) -> int:
+        if min(self.counts) < 5:
+            return self.counts.index(min(self.counts))
+        return self.noisy.index(max(self.noisy))
+
+    def learn(self, arm: int, reward: float) -> None:
+        if self.counts[arm] < 5:
+            self.sums[arm] += reward
+            self.counts[arm] += 1
+            if self.counts[arm] == 5:
+                self.noisy[arm] = self.sums[arm] + self.random.gauss(0, self.sigma)
+
+
+@correct(rho=1.0)
+def make_black_explore_then_commit() -> BlackBox:
+    """Correct: explore, one noisy sum an arm, then commit."""
+    return Commit(2, 1.0)
+
+
+class Thompson(Doubling):
+    def choose(self) -> int:
+        if 0 in self.last:
+            return self.last.index(0)
+        spread = [math.sqrt(0.25 / n + self.sigma**2 / n**2) for n in self.last]
+        drawn = [self.random.gauss(m, s) for m, s in zip(self.means, spread, strict=True)]
+        return drawn.index(max(drawn))
+
+
+@correct()
+def make_black_thompson_on_releases() -> BlackBox:
+    """Correct: each ask draws around the released means, with randomness of its own."""
+    return Thompson(2)
+
+
+class Uniform(BlackBox):
+    def choose(self) -> int:
+        return self.random.randrange(self.arms)
+
+    def learn(self, arm: int, reward: float) -> None:
+        pass
+
+
+@correct(rho=0.1)
+def make_black_uniform() -> BlackBox:
+    """Correct: any arm at random, whatever was told: costs nothing."""
+    return Uniform(3, 0.1)
+
+
+class RoundRobin(Uniform):
+    def choose(self) -> int:
+        return self.steps % self.arms
+
+
+@correct()
+def make_black_round_robin() -> BlackBox:
+    """Correct: one arm after the other, whatever was told: costs nothing, and every run is the same."""
+    return RoundRobin(2)
+
+
+class RandomisedResponse(BlackBox):
+    """Each reward becomes a bit that tells little; everything else uses the bits."""
+
+    def __init__(self, arms: int = 2, rho: float = 0.5, factor: float = 1.0) -> None:
+        super().__init__(arms, rho)
+        self.flip = 1 / (1 + math.exp(factor * self.epsilon))
+        self.bits, self.counts = [0] * arms, [0] * arms
+
+    def choose(self) -> int:
+        if 0 in self.counts:
+            return self.counts.index(0)
+        bonus = [math.sqrt(math.log(max(2, self.steps)) / (2 * n)) for n in self.counts]
+        index = [b / n + w for b, n, w in zip(self.bits, self.counts, bonus, strict=True)]
+        return index.index(max(index))
+
+    def learn(self, arm: int, reward: float) -> None:
+        bit = self.random.random() < reward
+        self.bits[arm] += bit ^ (self.random.random() < self.flip)
+        self.counts[arm] += 1
+
+
+@correct()
+def make_black_randomised_response() -> BlackBox:
+    """Correct: each reward as a flipped bit of epsilon = sqrt(2 rho), then UCB at every step."""
+    return RandomisedResponse(2)
+
+
+class LocalGaussian(BlackBox):
+    """Each reward gets noise of its own; everything else uses the noisy ones."""
+
+    def __init__(self, arms: int = 2, rho: float = 0.5) -> None:
+        super().__init__(arms, rho)
+        self.noisy, self.counts = [0.0] * arms, [0] * arms
+
+    def choose(self) -> int:
+        if 0 in self.counts:
+            return self.counts.index(0)
+        wide = (0.5 + 2 * self.sigma**2) * math.log(max(2, self.steps))
+        index = [s / n + math.sqrt(wide / n) for s, n in zip(self.noisy, self.counts, strict=True)]
+        return index.index(max(index))
+
+    def learn(self, arm: int, reward: float) -> None:
+        self.noisy[arm] += reward + self.random.gauss(0, self.sigma)
+        self.counts[arm] += 1
+
+
+@correct()
+def make_black_local_gaussian() -> BlackBox:
+    """Correct: each reward is released at once, with noise of its own; the index moves at every tell."""
+    return LocalGaussian(2)
+
+
+class Strict(Doubling):
+    def check(self, reward: float) -> float:
+        if not 0 <= reward <= 1:
+            raise ValueError("rewards must be from 0 to 1")
+        return float(reward)
+
+
+@correct()
+def make_black_strict() -> BlackBox:
+    """Correct for rewards in [0, 1]: refuses others, with a ValueError that does not name them."""
+    return Strict(2)
+
+
+class Plain:
+    """ask returns an int, and tell takes it back."""
+
+    def __init__(self, inner: Doubling) -> None:
+        self._inner = inner
+
+    def ask(self) -> int:
+        self._inner.steps += 1
+        return self._inner.choose()
+
+    def tell(self, action: int, reward: float) -> None:
+        if not 0 <= action < self._inner.arms:
+            raise ValueError("no such action")
+        self._inner.learn(action, self._inner.check(reward))
+
+
+@correct()
+def make_black_plain_int() -> Plain:
+    """Correct: ask returns a plain int and tell takes (action, reward), without played=."""
+    return Plain(Doubling(3))
+
+
+class Tree(BlackBox):
+    """The binary mechanism: each of an arm's first 255 rewards is in at most 8 noisy sums. Later ones are dropped."""
+
+    levels = 8
+
+    def __init__(self, arms: int = 2, rho: float = 0.5, charged: bool = True) -> None:
+        super().__init__(arms, rho)
+        self.scale = self.sigma * math.sqrt(self.levels if charged else 1)
+        self.counts = [0] * arms
+        self.raw = [[0.0] * self.levels for _ in range(arms)]
+        self.noisy = [[0.0] * self.levels for _ in range(arms)]
+
+    def choose(self) -> int:
+        if 0 in self.counts:
+            return self.counts.index(0)
+        log_t = math.log(max(2, self.steps))
+        index = [
+            sum(noisy) / n + math.sqrt((0.5 / n + 2 * bin(n).count("1") * self.scale**2 / n**2) * log_t)
+            for noisy, n in zip(self.noisy, self.counts, strict=True)
+        ]
+        return index.index(max(index))
+
+    def learn(self, arm: int, reward: float) -> None:
+        if self.counts[arm] + 1 >= 2**self.levels:
+            return
+        self.counts[arm] += 1
+        level = (self.counts[arm] & -self.counts[arm]).bit_length() - 1
+        raw, noisy = self.raw[arm], self.noisy[arm]
+        raw[level] = sum(raw[:level]) + reward
+        noisy[level] = raw[level] + self.random.gauss(0, self.scale)
+        raw[:level] = noisy[:level] = [0.0] * level
+
+
+@correct(rho=1.0)
+def make_black_tree() -> BlackBox:
+    """Correct: running sums through a binary tree of 8 levels, with noise of variance 8/(2 rho) a node."""
+    return Tree(2, 1.0)
+
+
+class Slow(Doubling):
+    def ask(self) -> Any:
+        time.sleep(0.001)
+        return super().ask()
+
+    def tell(self, decision: Any, reward: float, *, played: int | None = None) -> None:
+        time.sleep(0.001)
+        super().tell(decision, reward, played=played)
+
+
+@correct()
+def make_black_slow() -> BlackBox:
+    """Correct, and slow: a millisecond a call."""
+    return Slow(2)
+
+
+class NumpyNoise(Doubling):
+    def __init__(self, arms: int = 2, rho: float = 0.5) -> None:
+        super().__init__(arms, rho)
+        self.generator = np.random.default_rng()
+
+    def noise(self, arm: int, n: int) -> float:
+        return float(self.generator.normal(0.0, self.sigma))
+
+
+@correct()
+def make_black_numpy() -> BlackBox:
+    """Correct: the noise comes from numpy's default_rng()."""
+    return NumpyNoise(2)
+
+
+@correct()
+def make_black_system_random() -> BlackBox:
+    """Correct: the noise comes from the system's generator, which cannot be seeded."""
+    return Doubling(2, 0.5, random.SystemRandom())
+
+
+class ClippedMean(Doubling):
+    def noisy_mean(self, arm: int, total: float, n: int) -> float:
+        return min(max(super().noisy_mean(arm, total, n), 0.0), 1.0)
+
+
+@correct()
+def make_black_clipped_mean() -> BlackBox:
+    """Correct: the noisy mean is clipped to [0, 1], which is post-processing."""
+    return ClippedMean(2)
+
+
+class DrawnUntilInside(Doubling):
+    def noisy_mean(self, arm: int, total: float, n: int) -> float:
+        while True:
+            mean = super().noisy_mean(arm, total, n)
+            if 0 <= mean <= 1:
+                return mean
+
+
+@correct()
+def make_black_drawn_until_inside() -> BlackBox:
+    """Correct, though it looks wrong: noise is drawn until the mean lies in [0, 1], whatever the sum.
+
+    A Gaussian restricted to an interval that does not depend on the data has no larger variance than before for any
+    centre, so the divergence between two centres, an integral of it, is no larger either.
+    """
+    return DrawnUntilInside(2)
+
+
+class Laplace(Doubling):
+    factor = 1.0
+
+    def noise(self, arm: int, n: int) -> float:
+        size = self.random.expovariate(self.epsilon / self.factor)
+        return size if self.random.random() < 0.5 else -size
+
+
+@correct()
+def make_black_laplace() -> BlackBox:
+    """Correct: Laplace noise of epsilon = sqrt(2 rho), which implies rho."""
+    return Laplace(2)
+
+
+class TwoSums(Doubling):
+    """Each reward is in its own episode's release and in the arm's next one."""
+
+    charge = 1.0
+
+    def __init__(self, arms: int = 2, rho: float = 0.5) -> None:
+        super().__init__(arms, rho)
+        self.carried = [(0.0, 0)] * arms
+
+    def scale(self, arm: int, n: int) -> float:
+        return self.sigma * math.sqrt(self.charge)
+
+    def noisy_mean(self, arm: int, total: float, n: int) -> float:
+        before, m = self.carried[arm]
+        self.carried[arm] = (total, n)
+        return (total + before + self.noise(arm, n)) / (n + m)
+
+
+class TwoSumsCharged(TwoSums):
+    charge = 2.0
+
+
+@correct()
+def make_black_two_sums_charged() -> BlackBox:
+    """Correct: each reward is in two releases, each with noise for half of the budget."""
+    return TwoSumsCharged(2)
+
+
+class NoisierThanNeeded(Doubling):
+    def scale(self, arm: int, n: int) -> float:
+        return 2 * self.sigma
+
+
+@correct(rho=1.0)
+def make_black_noisier_than_needed() -> BlackBox:
+    """Correct: twice the noise needed, so a quarter of the claimed rho."""
+    return NoisierThanNeeded(2, 1.0)
+
+
+# Broken: too little noise, or of the wrong kind.
+
+
+class Scaled(Doubling):
+    """Noise of `factor` times the scale needed."""
+
+    def __init__(self, arms: int, rho: float, factor: float) -> None:
+        super().__init__(arms, rho)
+        self.factor = factor
+
+    def scale(self, arm: int, n: int) -> float:
+        return self.factor * self.sigma
+
+
+@specimen(cost=2.0)
+def make_black_sigma_halved() -> BlackBox:
+    """Half of the noise: 4 rho."""
+    return Scaled(2, 0.5, 1 / 2)
+
+
+@specimen(rho=0.1, cost=0.4)
+def make_black_sigma_halved_small_rho() -> BlackBox:
+    """Half of the noise at rho = 0.1, three arms: 4 rho."""
+    return Scaled(3, 0.1, 1 / 2)
+
+
+@specimen(cost=8.0)
+def make_black_sigma_quarter() -> BlackBox:
+    """A quarter of the noise: 16 rho."""
+    return Scaled(2, 0.5, 1 / 4)
+
+
+@specimen(rho=0.1, cost=2.5)
+def make_black_sigma_inverted() -> BlackBox:
+    """sqrt(2 rho) for 1/sqrt(2 rho): a fifth of the noise at rho = 0.1, so 25 rho."""
+    return Scaled(3, 0.1, 1 / 5)
+
+
+@specimen(rho=1.0, cost=math.inf)
+def make_black_no_noise() -> BlackBox:
+    """No noise at all: infinite."""
+    return Scaled(2, 1.0, 0.0)
+
+
+@specimen(cost=math.inf)
+def make_black_fixed_seed() -> BlackBox:
+    """The noise comes from a fixed seed, the same in every run: infinite."""
+    return Doubling(2, 0.5, random.Random(12345))
+
+
+class PerCount(Doubling):
+    power = 0.5
+
+    def scale(self, arm: int, n: int) -> float:
+        return self.sigma * math.pow(n, -self.power)
+
+
+@specimen(cost=math.inf)
+def make_black_variance_over_n() -> BlackBox:
+    """The mean gets noise of sigma/n^1.5 for sigma/n: n rho for a sum of n rewards, without bound."""
+    return PerCount(2)
+
+
+class PerCountSquared(PerCount):
+    power = 1.0
+
+
+@specimen(rho=1.0, cost=math.inf)
+def make_black_mean_noise_on_sum() -> BlackBox:
+    """The sum gets the noise that is meant for the mean, sigma/n: n^2 rho, without bound."""
+    return PerCountSquared(2, 1.0)
+
+
+class SmallLaplace(Laplace):
+    factor = 0.25
+
+
+@specimen(cost=4 - 1 + math.exp(-4))
+def make_black_laplace_too_small() -> BlackBox:
+    """Laplace noise of a quarter of the scale, so epsilon = 4: rho is at least its KL divergence, 3.02."""
+    return SmallLaplace(2)
+
+
+class UniformNoise(Doubling):
+    def noise(self, arm: int, n: int) -> float:
+        return self.random.uniform(-1, 1) * math.sqrt(3) * self.sigma
+
+
+@specimen(cost=math.inf)
+def make_black_uniform_noise() -> BlackBox:
+    """Uniform noise of the right variance: beyond its ends it tells for sure, so infinite."""
+    return UniformNoise(2)
+
+
+class BoundedNoise(Doubling):
+    def noise(self, arm: int, n: int) -> float:
+        while True:
+            drawn = super().noise(arm, n)
+            if abs(drawn) <= self.sigma:
+                return drawn
+
+
+@specimen(cost=math.inf)
+def make_black_bounded_noise() -> BlackBox:
+    """Gaussian noise beyond one sigma is drawn again, so that its ends move with the sum: infinite."""
+    return BoundedNoise(2)
+
+
+class RoundingOnly(Doubling):
+    def noisy_mean(self, arm: int, total: float, n: int) -> float:
+        return math.floor(total + self.random.random()) / n
+
+
+@specimen(cost=math.inf)
+def make_black_rounding_only() -> BlackBox:
+    """The sum is rounded to a whole number at random, and that is all: infinite."""
+    return RoundingOnly(2)
+
+
+class NoNoiseAtFirst(Doubling):
+    def scale(self, arm: int, n: int) -> float:
+        return self.sigma if self.released[arm] else 0.0
+
+
+@specimen(cost=math.inf)
+def make_black_first_release_raw() -> BlackBox:
+    """Noise from an arm's second release on; the first is raw: infinite."""
+    return NoNoiseAtFirst(2)
+
+
+class WrongArm(Doubling):
+    def noisy_mean(self, arm: int, total: float, n: int) -> float:
+        other = (arm + 1) % self.arms
+        self.means[other] += self.noise(arm, n) / max(1, self.last[other])
+        return total / n
+
+
+@specimen(cost=math.inf)
+def make_black_noise_on_wrong_arm() -> BlackBox:
+    """The noise goes to the next arm's mean, and this one's is raw: infinite.
+
+    An arm that was released many times lets little noise through.
+    """
+    return WrongArm(2)
+
+
+class OneNoisePerArm(Doubling):
+    def noise(self, arm: int, n: int) -> float:
+        drawn: dict[int, float] = self.__dict__.setdefault("drawn", {})
+        return drawn.setdefault(arm, self.random.gauss(0, self.sigma))
+
+
+@specimen(cost=math.inf)
+def make_black_noise_reused_per_arm() -> BlackBox:
+    """An arm's noise is drawn once for all of its releases: differences of them are raw, infinite.
+
+    In the actions what is seen of one release tells the noise of the next.
+    """
+    return OneNoisePerArm(2)
+
+
+class OneNoise(Doubling):
+    def noise(self, arm: int, n: int) -> float:
+        drawn: dict[int, float] = self.__dict__.setdefault("drawn", {})
+        return drawn.setdefault(0, self.random.gauss(0, self.sigma))
+
+
+@specimen(cost=math.inf)
+def make_black_noise_shared_by_arms() -> BlackBox:
+    """One draw for all arms cancels where releases of equal counts are compared: infinite."""
+    return OneNoise(3)
+
+
+@specimen(cost=4 * math.tanh(2))
+def make_black_randomised_response_too_weak() -> BlackBox:
+    """Bits are flipped as for epsilon = 4 in place of 1: rho is at least the KL divergence, 3.86."""
+    return RandomisedResponse(2, 0.5, factor=4.0)
+
+
+# Broken: a reward is released more often than it is charged.
+
+
+class RedrawAtAsk(Doubling):
+    def noisy_mean(self, arm: int, total: float, n: int) -> float:
+        self.__dict__.setdefault("kept", {})[arm] = (total, n)
+        return super().noisy_mean(arm, total, n)
+
+    def choose(self) -> int:
+        for arm, (total, n) in list(self.__dict__.get("kept", {}).items()):
+            self.means[arm] = super().noisy_mean(arm, total, n)
+        self.choice = self.best()
+        return super().choose()
+
+
+@specimen(cost=math.inf)
+def make_black_redraw_at_ask() -> BlackBox:
+    """Noise of the last sums is drawn anew at every ask: rho times the number of asks, without bound."""
+    return RedrawAtAsk(2)
+
+
+@specimen(cost=1.0, hard=True)
+def make_black_reward_in_two_sums() -> BlackBox:
+    """Each reward is in two releases and charged for one: 2 rho."""
+    return TwoSums(2)
+
+
+class Cumulative(Doubling):
+    def release(self, arm: int) -> None:
+        total, n = self.sums[arm], self.counts[arm]
+        super().release(arm)
+        self.released[arm] = n
+        self.sums[arm], self.counts[arm] = total, n
+
+    def due(self, arm: int, reward: float) -> bool:
+        return self.counts[arm] >= 2 * self.released[arm]
+
+
+@specimen(cost=math.inf, hard=True)
+def make_black_cumulative_doubling() -> BlackBox:
+    """No forgetting: at each doubling the sum of all rewards leaves with fresh noise: rho a release."""
+    return Cumulative(2)
+
+
+class CumulativeAlways(Cumulative):
+    def due(self, arm: int, reward: float) -> bool:
+        return True
+
+
+@specimen(rho=0.1, cost=math.inf)
+def make_black_cumulative_every_tell() -> BlackBox:
+    """No forgetting: at each tell the sum of all rewards leaves with fresh noise: rho a tell."""
+    return CumulativeAlways(2, 0.1)
+
+
+@specimen(cost=4.0, hard=True)
+def make_black_tree_uncharged() -> BlackBox:
+    """The binary mechanism of 8 levels with the noise of one: up to 8 rho."""
+    return Tree(2, 0.5, charged=False)
+
+
+# Broken: actions depend on rewards before, or beside, any release.
+
+
+class Remembering(Doubling):
+    """Keeps every raw reward; subclasses misuse it."""
+
+    def __init__(self, arms: int = 2, rho: float = 0.5) -> None:
+        super().__init__(arms, rho)
+        self.told: list[tuple[int, float]] = []
+
+    def learn(self, arm: int, reward: float) -> None:
+        self.told.append((arm, reward))
+        super().learn(arm, reward)
+
+    def of(self, arm: int) -> list[float]:
+        return [r for a, r in self.told if a == arm]
+
+    def raw_best(self) -> int:
+        return max(range(self.arms), key=lambda a: sum(self.of(a)) / max(1, len(self.of(a))))
+
+
+class WinStay(Remembering):
+    def choose(self) -> int:
+        if not self.told:
+            return 0
+        arm, reward = self.told[-1]
+        return arm if reward > 0.5 else (arm + 1) % self.arms
+
+
+@specimen(cost=math.inf)
+def make_black_win_stay_lose_shift() -> BlackBox:
+    """The next action follows the last raw reward: infinite."""
+    return WinStay(2)
+
+
+class TieBreak(Remembering):
+    def best(self) -> int:
+        return max(range(self.arms), key=lambda a: (round(self.index(a)) if self.last[a] else -99, sum(self.of(a))))
+
+
+@specimen(cost=math.inf)
+def make_black_tie_by_raw_sum() -> BlackBox:
+    """Indices are rounded to whole numbers, and ties go to the larger raw sum.
+
+    Infinite: all later choices may show the raw sums.
+    """
+    return TieBreak(2)
+
+
+class EndsAtWin(Doubling):
+    def due(self, arm: int, reward: float) -> bool:
+        return super().due(arm, reward) or reward > 0.5
+
+
+@specimen(cost=math.inf)
+def make_black_ends_at_first_win() -> BlackBox:
+    """An episode ends at its first reward above 0.5: how long it takes is decided by raw rewards.
+
+    Infinite: counts, and with them indices and changes of the arm, follow raw rewards.
+    """
+    return EndsAtWin(2)
+
+
+class ThreeZeros(Remembering):
+    def choose(self) -> int:
+        left = [a for a in range(self.arms) if self.of(a).count(0.0) < 3]
+        choice = super().choose()
+        return choice if choice in left or not left else left[0]
+
+
+@specimen(cost=math.inf)
+def make_black_three_zeros_end_arm() -> BlackBox:
+    """An arm with three raw zeros is played no more while there are others: infinite."""
+    return ThreeZeros(3)
+
+
+class LateLeak(Remembering):
+    def choose(self) -> int:
+        if len(self.told) > 20:
+            return round(sum(r for _, r in self.told)) % self.arms
+        return super().choose()
+
+
+@specimen(cost=math.inf)
+def make_black_late_parity() -> BlackBox:
+    """Correct for 20 tells; from then on the raw sum, modulo the arms, decides the action: infinite."""
+    return LateLeak(2)
+
+
+class RareLeak(Remembering):
+    def choose(self) -> int:
+        return self.raw_best() if self.random.random() < 0.05 else super().choose()
+
+
+@specimen(cost=math.inf)
+def make_black_rare_leak() -> BlackBox:
+    """Each ask tells the raw best arm with a probability of 5 percent: infinite."""
+    return RareLeak(3)
+
+
+class FiveOnes(Remembering):
+    def choose(self) -> int:
+        first = [r for _, r in self.told[:5]]
+        return self.arms - 1 if first == [1.0] * 5 else super().choose()
+
+
+@specimen(cost=math.inf)
+def make_black_five_ones() -> BlackBox:
+    """If the first five rewards were all 1, the last arm is played for ever: infinite, in that case only."""
+    return FiveOnes(2)
+
+
+class SkipsZeros(Doubling):
+    def learn(self, arm: int, reward: float) -> None:
+        if reward > 0:
+            super().learn(arm, reward)
+
+
+@specimen(cost=math.inf)
+def make_black_zeros_not_counted() -> BlackBox:
+    """Rewards of 0 count as missing, which shows in when sums are released: infinite."""
+    return SkipsZeros(2)
+
+
+class RawThompson(Remembering):
+    def choose(self) -> int:
+        sums = [(sum(self.of(a)), len(self.of(a))) for a in range(self.arms)]
+        drawn = [self.random.betavariate(1 + s, 1 + n - s) for s, n in sums]
+        return drawn.index(max(drawn))
+
+
+@specimen(cost=math.inf)
+def make_black_thompson_on_raw() -> BlackBox:
+    """Thompson sampling from raw posteriors, as if its own randomness were enough.
+
+    One action tells little; asks without tells tell ever more, without bound.
+    """
+    return RawThompson(2)
+
+
+class Softmax(Remembering):
+    def choose(self) -> int:
+        weights = [math.exp(4 * sum(self.of(a)) / max(1, len(self.of(a)))) for a in range(self.arms)]
+        return self.random.choices(range(self.arms), weights)[0]
+
+
+@specimen(cost=math.inf)
+def make_black_softmax_on_raw() -> BlackBox:
+    """Each ask draws by the exponential mechanism on raw means, which nobody adds up: without bound."""
+    return Softmax(2)
+
+
+class RawGreedy(Remembering):
+    def choose(self) -> int:
+        return self.random.randrange(self.arms) if self.random.random() < 0.1 else self.raw_best()
+
+
+@specimen(rho=1.0, cost=math.inf)
+def make_black_epsilon_greedy_on_raw() -> BlackBox:
+    """Epsilon-greedy on raw means; its exploring hides nothing for long: without bound."""
+    return RawGreedy(3, 1.0)
+
+
+class Pauses(Remembering):
+    def choose(self) -> int:
+        if [r for _, r in self.told[-3:]] == [0.0] * 3 and self.__dict__.get("paused") != len(self.told):
+            self.paused = len(self.told)
+            raise RuntimeError("paused for a review: ask again")
+        return super().choose()
+
+
+@specimen(cost=math.inf, shows="errors")
+def make_black_pauses_after_zeros() -> BlackBox:
+    """After three raw zeros in a row an ask is refused, once: infinite, through the error alone."""
+    return Pauses(2)

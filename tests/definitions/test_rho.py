@@ -1,0 +1,109 @@
+"""The bracket of rho, and numbers at the ends of what a float can hold."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from scipy import optimize
+
+from private_bandits.definitions import SmallPolicy, delta_at, epsilon_at, rho_of
+from tests.definitions import oracle
+
+MODELS = ("view", "table", "interactive-view", "interactive", "adaptive")
+
+
+def randomised_response(p: float, horizon: int = 2) -> SmallPolicy:
+    """Repeats the last reward as an arm with probability p."""
+
+    def rule(history: tuple[tuple[int, float], ...]) -> tuple[float, float]:
+        if not history:
+            return 0.5, 0.5
+        return (1 - p, p) if history[-1][1] else (p, 1 - p)
+
+    return SmallPolicy.from_callable(rule, arms=2, horizon=horizon)
+
+
+@pytest.mark.parametrize("p", [0.5 + 2**-20, 0.51, 0.6, 0.75, 0.9, 0.999, 1 - 2**-20])
+def test_randomised_response(p: float) -> None:
+    def negative(t: float) -> float:
+        moment = p * math.expm1(t * math.log(p / (1 - p))) + (1 - p) * math.expm1(t * math.log((1 - p) / p))
+        return -math.log1p(moment) / t / (1 + t)
+
+    tops = [optimize.minimize_scalar(negative, bounds=(2.0**k, 2.0 ** (k + 2)), method="bounded") for k in range(-8, 4)]
+    rho = max((2 * p - 1) * math.log(p / (1 - p)), *(-top.fun for top in tops))
+    for model in MODELS:
+        policy = randomised_response(p)
+        assert epsilon_at(policy, model, 0) == pytest.approx(math.log(p / (1 - p)), rel=1e-9)
+        for epsilon in (0.0, 0.1, 1.0):
+            assert delta_at(policy, model, epsilon) == pytest.approx(
+                max(0.0, p - math.exp(epsilon) * (1 - p)), abs=1e-15
+            )
+        bracket = rho_of(policy, model)
+        assert bracket.low <= rho * (1 + 1e-9) <= bracket.high * (1 + 2e-9)
+        assert bracket.high <= bracket.low * (1 + 1.01e-6)
+
+
+def test_the_bracket_is_as_narrow_as_asked() -> None:
+    policy = oracle.random_policy(21, horizon=4)
+    for tolerance in (1e-1, 1e-3, 1e-8):
+        bracket = rho_of(policy, "interactive", tolerance)
+        assert bracket.high / bracket.low <= 1 + tolerance + 4e-9
+    wide, narrow = rho_of(policy, "table", 0.1), rho_of(policy, "table", 1e-8)
+    assert wide.low <= narrow.high
+    assert narrow.low <= wide.high
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_policy_that_ignores_rewards(model: str) -> None:
+    policy = SmallPolicy.from_callable(lambda history: (0.3, 0.7), arms=2, horizon=4)
+    assert delta_at(policy, model, 0) == 0
+    assert epsilon_at(policy, model, 0) == epsilon_at(policy, model, 0.1) == 0
+    bracket = rho_of(policy, model)
+    assert bracket.low == 0
+    assert 0 <= bracket.high < 1e-27
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_policy_that_gives_the_reward_away(model: str) -> None:
+    policy = randomised_response(1.0)
+    assert delta_at(policy, model, 30) == 1
+    assert epsilon_at(policy, model, 0) == epsilon_at(policy, model, 0.999) == math.inf
+    assert rho_of(policy, model).low == rho_of(policy, model).high == math.inf
+
+
+def test_impossible_in_both_worlds_counts_nowhere() -> None:
+    """Arm 2 is never recommended; the rest is randomised response."""
+
+    def rule(history: tuple[tuple[int, float], ...]) -> tuple[float, float, float]:
+        return (0.5, 0.5, 0) if not history else ((0.25, 0.75, 0) if history[-1][1] else (0.75, 0.25, 0))
+
+    policy = SmallPolicy.from_callable(rule, arms=3, horizon=2)
+    for model in MODELS:
+        assert epsilon_at(policy, model, 0) == pytest.approx(math.log(3))
+        assert rho_of(policy, model).low == pytest.approx(rho_of(randomised_response(0.75), "view").low)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_probabilities_near_the_ends_of_a_float(model: str) -> None:
+    def rule(history: tuple[tuple[int, float], ...]) -> tuple[float, float]:
+        return (0.5, 0.5) if not history or not history[-1][1] else (1e-300, 1.0)
+
+    policy = SmallPolicy.from_callable(rule, arms=2, horizon=4)
+    assert epsilon_at(policy, model, 0) >= math.log(0.5e300) * (1 - 1e-12)
+    assert math.log(1e299) < epsilon_at(policy, model, 1e-3) < math.inf
+    assert delta_at(policy, model, 600.0) == pytest.approx(0.5)
+    bracket = rho_of(policy, model)
+    assert 600 < bracket.low <= bracket.high <= bracket.low * (1 + 1.01e-6)
+
+
+@pytest.mark.parametrize("power", [-10, -25, -40])
+def test_tiny_leaks_keep_their_digits(power: int) -> None:
+    d = 2.0**power
+    policy = randomised_response(0.5 + d)
+    assert delta_at(policy, "interactive", 0) == pytest.approx(2 * d, rel=1e-12)
+    assert epsilon_at(policy, "interactive", 0) == pytest.approx(math.log1p(2 * d) - math.log1p(-2 * d), rel=1e-12)
+    assert epsilon_at(policy, "interactive", d) == pytest.approx(2 * d, rel=4 * d + 1e-9)
+    bracket = rho_of(policy, "interactive")
+    assert bracket.low == pytest.approx(8 * d * d, rel=5 * d * d + 1e-2 * 2.0 ** (-power - 40))
+    assert bracket.low <= 8 * d * d * (1 + 2 * d * d) <= bracket.high * (1 + 2 * d * d)
