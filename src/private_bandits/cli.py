@@ -126,8 +126,12 @@ def definitions(
     ] = 0.17,
     model: Annotated[
         str | None,
-        typer.Option(help="From " + ", ".join(small.MODELS) + ".", show_default="all that apply, of tables and lists"),
+        typer.Option(
+            help="From " + ", ".join(small.MODELS) + ".",
+            show_default="view, table, interactive, adaptive, and joint with contexts",
+        ),
     ] = None,
+    worst: Annotated[str, typer.Option(help="Whose worst case is told in words: delta, epsilon or rho.")] = "delta",
     observer: Annotated[str, typer.Option(help="Who looks, for joint models: later or others.")] = "later",
     tolerance: Annotated[float, typer.Option(help="Relative width of the bracket of rho.")] = 1e-6,
     arms: Annotated[int | None, typer.Option(help="Arms of a rule module:name.", show_default="its own")] = None,
@@ -137,6 +141,7 @@ def definitions(
     as_json: Json = False,
 ) -> None:
     """How private a small policy is under each definition, exactly, with the worst neighbours and adversary."""
+    _one_of("worst", worst, ("delta", "epsilon", "rho"))
     values = None if rewards is None else _numbers("rewards", rewards)
     chosen = small.find(policy, arms, horizon, values, contexts)
     with small.progress_bar() as progress:
@@ -146,7 +151,7 @@ def definitions(
         print(json.dumps(small.as_json(analysis)))
         return
     Console().print(small.as_table(analysis))
-    print(small.as_text(analysis), f"\n\n{analysis.seconds:.2f} seconds.")
+    print(small.as_text(analysis, worst), f"\n\n{analysis.seconds:.2f} seconds.")
 
 
 @app.command()

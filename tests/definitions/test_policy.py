@@ -122,6 +122,9 @@ def test_names_and_numbers_mean_the_same() -> None:
         (with_row(0, probabilities=[float("nan"), 1]), "must be finite and not negative"),
         (with_row(0, probabilities=["1/0", 1]), "such as 0.5 or"),
         (with_row(0, probabilities=["half", "half"]), "got 'half'"),
+        (with_row(0, probabilities=["1e999999999", 0]), "must be finite"),
+        (with_row(0, probabilities=[10**400, 0]), "must be a number such as"),
+        (tiny(rewards=[0, 10**400]), "rewards must be a list of finite numbers"),
         (with_row(0, probabilities=[None, 1]), "must be a number or a fraction in quotes, got None"),
         (with_row(0, probabilities=[True, 0]), "must be a number or a fraction in quotes, got True"),
         (with_row(1, history=[[0, 0.5]]), "the reward 0.5 in [[0, 0.5]] must be one of [0.0, 1.0]"),
@@ -205,7 +208,11 @@ def test_a_policy_that_is_too_large_is_refused_at_once() -> None:
     with pytest.raises(TooLarge, match=r"have 5,592,405 histories in 12 of 40 steps .* a horizon of at most 11"):
         SmallPolicy.from_callable(lambda history: (0.5, 0.5), arms=2, horizon=40)
     with pytest.raises(TooLarge, match="fewer contexts or arms"):
-        Histories(("a",), tuple(map(float, range(2))), 1, tuple(map(str, range(2_000_001))))
+        Histories.of(arms=10_000, rewards=[0, 1], horizon=1, contexts=10_000)
+    with pytest.raises(TooLarge, match="a horizon of at most 1"):
+        Histories.of(arms=5_000, rewards=[0, 1], horizon=2)
+    with pytest.raises(InvalidPolicy, match="arms must be a number from 1 to 10000"):
+        Histories.of(arms=10**12, rewards=[0, 1], horizon=2)
     with pytest.raises(TooLarge):
         from_json(tiny(horizon=10**9))
     assert time.perf_counter() - began < 1
@@ -221,6 +228,9 @@ def test_a_question_that_is_too_large_is_refused_at_once() -> None:
     many = SmallPolicy.from_callable(lambda history: [0.01] * 100, arms=100, horizon=3)
     with pytest.raises(TooLarge, match="Take fewer arms"):
         delta_at(many, "table", 1.0)
+    wide = SmallPolicy.from_callable(lambda history: [1 / 2000] * 2000, arms=2000, horizon=2)
+    with pytest.raises(TooLarge, match=re.escape("has 10^1204 pairs of neighbours")):
+        delta_at(wide, "table", 1.0)
     assert time.perf_counter() - began < 10  # most of it is making the policies
 
 

@@ -96,6 +96,30 @@ def test_for_renyi_divergences_eyes_do_not_help(policy: SmallPolicy) -> None:
     assert pure == pytest.approx([pure[0]] * 3, rel=1e-12)
 
 
+@quick
+@given(policies)
+def test_the_renyi_divergence_is_a_sum_over_steps(policy: SmallPolicy) -> None:
+    """docs/definitions.md, Theorem 2: fixed arms, two lists that differ once, one divergence for each step."""
+
+    def divergence(p: tuple[float, ...], q: tuple[float, ...], alpha: float) -> float:
+        return oracle.renyi((dict(enumerate_keys(p)), dict(enumerate_keys(q))), alpha)
+
+    def enumerate_keys(row: tuple[float, ...]) -> list[tuple[tuple[int, ...], float]]:
+        return [((arm,), x) for arm, x in enumerate(row)]
+
+    bracket, best = rho_of(policy, "interactive"), 0.0
+    steps = policy.horizon - 1
+    lists = list(product(policy.rewards, repeat=steps))
+    for arms in product(range(len(policy.arms)), repeat=steps):
+        for first, second in oracle.neighbours(lists):
+            h, g = (list(zip(arms, rewards, strict=True)) for rewards in (first, second))
+            for alpha in (1.0, 1.2, 2.0, 5.0):
+                total = sum(divergence(policy.row(h[:t]), policy.row(g[:t]), alpha) for t in range(steps + 1))
+                best = max(best, total / alpha)
+    assert best <= bracket.high
+    assert best >= 0.8 * bracket.low
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_2b_interactive_zcdp_is_table_zcdp_with_every_adversary_inside(seed: int) -> None:
     policy = oracle.random_policy(seed, horizon=3)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 
+import numpy as np
 import pytest
 from scipy import optimize
 
 from private_bandits.definitions import SmallPolicy, delta_at, epsilon_at, rho_of
+from private_bandits.definitions.numerics import expm2, log_ratio
 from tests.definitions import oracle
 
 MODELS = ("view", "table", "interactive-view", "interactive", "adaptive")
@@ -97,13 +100,42 @@ def test_probabilities_near_the_ends_of_a_float(model: str) -> None:
     assert 600 < bracket.low <= bracket.high <= bracket.low * (1 + 1.01e-6)
 
 
-@pytest.mark.parametrize("power", [-10, -25, -40])
-def test_tiny_leaks_keep_their_digits(power: int) -> None:
-    d = 2.0**power
+@pytest.mark.parametrize("leak", [1e-3, 3e-8, 1.7e-12])
+def test_tiny_leaks_keep_their_digits(leak: float) -> None:
+    d = (0.5 + leak) - 0.5  # what a float makes of it
     policy = randomised_response(0.5 + d)
-    assert delta_at(policy, "interactive", 0) == pytest.approx(2 * d, rel=1e-12)
-    assert epsilon_at(policy, "interactive", 0) == pytest.approx(math.log1p(2 * d) - math.log1p(-2 * d), rel=1e-12)
-    assert epsilon_at(policy, "interactive", d) == pytest.approx(2 * d, rel=4 * d + 1e-9)
-    bracket = rho_of(policy, "interactive")
-    assert bracket.low == pytest.approx(8 * d * d, rel=5 * d * d + 1e-2 * 2.0 ** (-power - 40))
-    assert bracket.low <= 8 * d * d * (1 + 2 * d * d) <= bracket.high * (1 + 2 * d * d)
+    pure = math.log1p(2 * d) - math.log1p(-2 * d)
+    assert delta_at(policy, "interactive", 0) == pytest.approx(2 * d, rel=1e-12, abs=0)
+    assert epsilon_at(policy, "interactive", 0) == pytest.approx(pure, rel=1e-12, abs=0)
+    # delta = d is reached where (1/2 + d) - e^eps (1/2 - d) = d.
+    assert epsilon_at(policy, "interactive", d) == pytest.approx(-math.log1p(-2 * d), rel=1e-9, abs=0)
+    bracket, kl = rho_of(policy, "interactive"), 2 * d * pure
+    assert bracket.low <= kl <= bracket.high
+    assert bracket.high / bracket.low - 1 <= 2e-6 + 2 * 1e-14 / math.sqrt(kl) * 1.1  # the margin of rounding
+
+
+def test_pairs_that_are_set_aside_early_are_not_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One pair at a time, the second a little worse than the first: epsilon^2/2 must not be taken for less."""
+    leak = {0.0: 0.0, 1.0: 0.01, 2.0: 0.012}
+
+    def rule(history: tuple[tuple[int, float], ...]) -> tuple[float, float]:
+        return (0.5 + leak[history[-1][1]], 0.5 - leak[history[-1][1]]) if history else (0.5, 0.5)
+
+    policy = SmallPolicy.from_callable(rule, arms=2, horizon=2, rewards=list(leak))
+    estimate = oracle.rho_by_grid(oracle.pairs(policy, "view"))
+    monkeypatch.setattr("private_bandits.definitions.analysis.CELLS", 1)
+    for model in MODELS:
+        bracket = rho_of(policy, model)
+        assert bracket.low * (1 - 1e-9) <= estimate <= bracket.high
+
+
+def test_differences_to_full_precision() -> None:
+    with decimal.localcontext() as context:
+        context.prec = 60
+        for x in (1e-12, -3e-7, 0.0999, -0.1001, 0.5, -2.0, 30.0):
+            exact = decimal.Decimal(x)
+            assert expm2(np.array(x)) == pytest.approx(float(exact.exp() - 1 - exact), rel=1e-14, abs=0)
+        for p, q in ((0.3 + 1e-13, 0.3), (0.1, 0.1 + 1e-9), (0.7, 0.2), (1e-300, 0.9)):
+            found = log_ratio(np.array(p), np.array(q), np.array(p - q))
+            expected = (decimal.Decimal(p) / decimal.Decimal(q)).ln()
+            assert found == pytest.approx(float(expected), rel=1e-14, abs=0)

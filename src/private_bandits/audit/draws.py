@@ -23,6 +23,8 @@ from private_bandits.audit.target import Target
 from private_bandits.episode import HiddenTotals
 
 SCALES = (0.7, 3.0, 20.0)
+SHIFT = 4
+"""The sensitivity at which the sampler is tried."""
 RELEASES = 6
 """Releases of a run that are looked at."""
 EXPECTED = 25
@@ -59,8 +61,8 @@ def _sampler(agent: Agent, draws: int, found: Draws) -> None:
     """Chi-square of the installed sampler against the exact distribution."""
     kind = agent._door.budget.noise
     for scale in SCALES:
-        level = 1 / (2 * scale**2) if kind == "gaussian" else 1 / scale
-        mechanism = agent._door._noise.calibrate(kind, level, 1, 1, 1)
+        level = SHIFT**2 / (2 * scale**2) if kind == "gaussian" else SHIFT / scale
+        mechanism = agent._door._noise.calibrate(kind, level, SHIFT, 1, 1)
         noise = np.array([mechanism(HiddenTotals([100]))[0] - 100 for _ in range(draws)])
         reach = math.ceil(mechanism.scale * (12 if kind == "gaussian" else 60))
         values = np.arange(-reach, reach + 1)
@@ -80,6 +82,8 @@ def _chi_square(noise: Floats, edges: Floats, below: Floats) -> float:
         if (share - last) * len(noise) >= EXPECTED and (1 - share) * len(noise) >= EXPECTED:
             kept.append((edge, share))
             last = share
+    if not kept:
+        return 1.0
     cuts, shares = np.array(kept).T
     counts = np.bincount(np.searchsorted(cuts, noise), minlength=len(cuts) + 1)
     expected = np.diff(shares, prepend=0.0, append=1.0) * len(noise)
@@ -148,7 +152,7 @@ def noise_of_run(target: Target, found: Draws) -> list[float]:
     agent = target.make()
     tap = Tap(agent)
     for i in range(4 * target.arms):
-        agent.tell(agent.ask(), (target.low, target.high)[i % 2])
+        agent.tell(target.ask(agent, i), (target.low, target.high)[i % 2])
     rows = agent.ledger.rows
     if len(tap.totals) != len(rows):
         text = f"noise was drawn {len(tap.totals)} times for {len(rows)} rows of the ledger"
@@ -186,7 +190,7 @@ def _uncorrelated(x: Floats, y: Floats) -> float:
     """p-value of Spearman's rank correlation, which asks nothing of the distribution."""
     from scipy.stats import spearmanr
 
-    return float(spearmanr(x, y).pvalue)
+    return float(spearmanr(x, y).pvalue) if x.std() and y.std() else 1.0
 
 
 def _foreseen(target: Target, found: Draws) -> None:

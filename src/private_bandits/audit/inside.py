@@ -13,7 +13,6 @@ There is no chance in it: what is found is a proof that the claim is broken.
 from __future__ import annotations
 
 import random
-import re
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,10 +24,11 @@ from typing import Any
 import numpy as np
 
 from private_bandits.agent import Agent
+from private_bandits.audit.scenario import ADDRESS
 from private_bandits.audit.script import Script, mutated, random_script, short_scripts
 from private_bandits.audit.target import Target
 
-ADDRESS = re.compile(r"0x[0-9a-f]+")
+MOVES = "something published moves though all releases are the same"
 FAR = 1e6
 """A reward this many ranges too high must count as the highest."""
 
@@ -108,7 +108,6 @@ def replay(
     script: Script,
     changes: Mapping[int, float],
     answers: list[tuple[int, ...]] | None,
-    person: bool = False,
 ) -> Trace:
     """Run the script with some told rewards changed (by their number), as shares of the range."""
     random.seed(1)
@@ -117,10 +116,10 @@ def replay(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "agent.db" if any(m.kind == "restart" for m in script) else None
         options: dict[str, Any] = {"path": path} if path else {}
-        agent = target.make(**options, **({"unit": "person", "max_rewards_per_person": 2} if person else {}))
+        agent = target.make(**options)
         tape.watch(agent)
         try:
-            agent = _follow(agent, script, changes, trace, tape, target, path, person)
+            agent = _follow(agent, script, changes, trace, tape, target, path)
             _look(agent, trace, everything=True)
         finally:
             trace.draws, trace.rows = tape.draws, len(agent.ledger)
@@ -136,13 +135,12 @@ def _follow(
     tape: Tape,
     target: Target,
     path: Path | None,
-    person: bool,
 ) -> Agent:
     people: dict[str, int] = {}
     for move in script:
         waiting = agent.open_decisions
         if move.kind == "ask":
-            decision = agent.ask(person=f"person {move.person}") if person else agent.ask()
+            decision = target.ask(agent, move.person)
             people[decision.id] = move.person
             trace.shown.append(_scrub(agent, f"ask -> {decision.action} {decision.arm} {decision.id}"))
         elif move.kind == "restart" and path is not None:
@@ -154,18 +152,18 @@ def _follow(
             reward = target.low + changes.get(len(trace.told), move.reward) * (target.high - target.low)
             trace.told.append((move.reward, people[decision.id]))
             trace.shown.append(_error(agent, partial(agent.tell, decision, reward, played=move.played)))
-            trace.shown.append(_error(agent, partial(agent.tell, decision, 0.5)))
+            trace.shown.append(_error(agent, partial(agent.tell, decision, reward)))  # once more: refused
         _look(agent, trace, everything=False)
     return agent
 
 
 def _restart(agent: Agent, path: Path, tape: Tape, trace: Trace) -> Agent:
-    before = _published(agent)
+    before, again = _published(agent), _published(agent)
     agent.close()
     agent = type(agent).open(path)
     tape.watch(agent)
     after = _published(agent)
-    if before != after and not trace.lasting:
+    if before == again != after and not trace.lasting:
         trace.lasting = _first_difference(before, after)
     return agent
 
@@ -235,8 +233,8 @@ class Sensitivity:
     replays: int = 0
     worst: float = 0.0
     flaws: list[Flaw] = field(default_factory=list)
-    random: bool = False
-    """The agent rolls dice of its own, so that worlds cannot be compared move by move."""
+    blind: str = ""
+    """Why the agent cannot be judged from inside, where that is so."""
 
 
 def examine(
@@ -245,41 +243,41 @@ def examine(
     """Every short script, then random ones, then changes of those that cost most. Every reward in turn is changed."""
     found = Sensitivity()
     dice = random.Random(seed)  # noqa: S311  (chooses scripts)
-    short = list(short_scripts(target.arms, most=20 * scripts))
+    short = short_scripts(target.arms, most=25 * scripts)
     dice.shuffle(short)  # what is wrong shows up early
     first = [random_script(dice, target.arms, 40) for _ in range(scripts)]
-    lasting = [random_script(dice, target.arms, 25, restarts=True) for _ in range(max(2, scripts // 10))]
-    plan: list[tuple[Script, bool, int]] = [(s, False, 99) for s in first[: scripts // 2] + short]
-    plan += [(s, False, 6) for s in lasting if target.takes_path]
-    if target.takes_person:
-        plan += [(s, True, 99) for s in first[scripts // 2 :]]
+    lasting = [random_script(dice, target.arms, 25, restarts=True) for _ in range(max(3, scripts // 5))]
+    plan: list[tuple[Target, Script, int]] = [(target, s, 99) for s in first[: scripts // 2] + short]
+    plan += [(target, s, 6) for s in lasting if target.takes_path]
+    plan += [(target.for_people, s, 99) for s in first[scripts // 2 :] if target.for_people]
     costly: list[tuple[float, int, Script]] = []
-    for i, (script, person, most) in enumerate(plan):
-        cost = _examine_script(target, script, person, most, dice, found)
+    for i, (one, script, most) in enumerate(plan):
+        cost = _examine_script(one, script, most, dice, found)
         costly.append((cost, i, script))
         advance(0.7 * (i + 1) / len(plan))
-        if found.flaws or found.random:
+        if found.flaws or found.blind:
             return found
     costly.sort(key=lambda item: (-item[0], -len(item[2])))
     for i in range(scripts):
         script = mutated(costly[i % max(1, len(costly) // 10)][2], dice, target.arms)
         if any(m.kind == "restart" for m in script):
             continue
-        cost = _examine_script(target, script, False, 8, dice, found)
+        cost = _examine_script(target, script, 8, dice, found)
         costly.insert(0, (cost, i, script)) if cost > costly[0][0] else None
         advance(0.7 + 0.3 * (i + 1) / scripts)
-        if found.flaws:
+        if found.flaws or found.blind:
             return found
     return found
 
 
-def _examine_script(
-    target: Target, script: Script, person: bool, most: int, dice: random.Random, found: Sensitivity
-) -> float:
-    base = replay(target, script, {}, None, person)
+def _examine_script(target: Target, script: Script, most: int, dice: random.Random, found: Sensitivity) -> float:
+    base = replay(target, script, {}, None)
     answers = [d.answer for d in base.draws]
     found.replays += 1
     if not base.told:
+        return 0.0
+    if base.rows and not base.draws:
+        found.blind = "its noise is not drawn where it could be watched"
         return 0.0
     if base.lasting:
         found.flaws.append(Flaw("what was published changed at a restart", base.lasting))
@@ -287,17 +285,18 @@ def _examine_script(
         found.flaws.append(
             Flaw("one draw per release", f"noise was drawn {len(base.draws)} times for {base.rows} rows of the ledger")
         )
+    if found.flaws:
+        return 0.0
     worst = 0.0
-    for change in _changes(base, person, most, dice):
-        other = replay(target, script, change, answers, person)
+    for change in _changes(base, target.unit == "person", most, dice):
+        other = replay(target, script, change, answers)
         found.replays += 1
-        cost = _compare(target, base, other, change, person, found)
-        worst = max(worst, cost)
+        worst = max(worst, _compare(target, base, other, change, found))
         if found.flaws:
-            control = replay(target, script, {}, answers, person)
-            if control.shown != base.shown and any("published" in f.title for f in found.flaws):
-                found.flaws.clear()
-                found.random = True
+            # Does anything differ between two replays of one world as well? Then the change was not what moved it.
+            if replay(target, script, {}, answers).shown != base.shown:
+                found.flaws = [f for f in found.flaws if f.title != MOVES]
+                found.blind = "it rolls dice of its own, so that worlds cannot be compared move by move"
             break
     found.worst = max(found.worst, worst)
     return worst
@@ -315,9 +314,7 @@ def _changes(base: Trace, person: bool, most: int, dice: random.Random) -> list[
     return found[:most]
 
 
-def _compare(
-    target: Target, base: Trace, other: Trace, change: Mapping[int, float], person: bool, found: Sensitivity
-) -> float:
+def _compare(target: Target, base: Trace, other: Trace, change: Mapping[int, float], found: Sensitivity) -> float:
     """Add what is wrong; returns the cost of the change as a share of the budget."""
     where = f"reward number {', '.join(str(i + 1) for i in change)} of {len(base.told)} changed"
     if [len(d.totals) for d in base.draws] != [len(d.totals) for d in other.draws]:
@@ -330,13 +327,13 @@ def _compare(
         return 0.0
     if base.shown != other.shown:
         text = _first_difference(base.shown, other.shown)
-        found.flaws.append(Flaw("something published moves though all releases are the same", f"{where}: {text}"))
+        found.flaws.append(Flaw(MOVES, f"{where}: {text}"))
     total = Fraction(0)
     for i, (a, b) in enumerate(zip(base.draws, other.draws, strict=True)):
         moved = [abs(x - y) for x, y in zip(a.totals, b.totals, strict=True)]
         squared = sum(m * m for m in moved)
         too_far = sum(moved) > a.sensitivity if a.kind == "laplace" else squared > a.sensitivity**2
-        if too_far and not person:
+        if too_far and target.unit == "reward":
             far = sum(moved) if a.kind == "laplace" else squared**0.5
             text = f"{where}: the sum of release {i + 1} moved by {far:.6g}, declared were {a.sensitivity}"
             found.flaws.append(Flaw("a sum moves by more than was declared", text))

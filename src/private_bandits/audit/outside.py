@@ -10,8 +10,9 @@ An accusation is wrong with probability at most `failure`, whatever the agent is
 from __future__ import annotations
 
 import random
+import secrets
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from multiprocessing import get_context
@@ -46,11 +47,10 @@ class Effort:
     def for_time(cls, seconds: float, run: float) -> Effort:
         """What fits into the time, where a run of both worlds takes `run` seconds: a third each to search and learn."""
         runs = seconds / run
-        scenarios = int(min(64, max(8, runs / 3 / 300)))
-        pilot = int(min(200, max(20, runs / 3 / (3 * scenarios))))
-        return cls(
-            scenarios, pilot, learn=int(min(10_000, max(400, runs / 6))), test=int(min(40_000, max(1_000, runs / 2)))
-        )
+        scenarios = int(min(120, max(4, runs / 3 / 300)))
+        pilot = int(min(200, max(20, runs / 3 / (ROUNDS * scenarios))))
+        learn, test = min(10_000, max(200, runs / 6)), min(40_000, max(400, runs / 2))
+        return cls(scenarios, pilot, int(learn), int(test))
 
 
 @dataclass(frozen=True)
@@ -105,34 +105,49 @@ class Outcome:
 
 
 class Worlds:
-    """Two workers, one a world: whatever generator an agent uses, the runs of one world stay independent."""
+    """Runs both worlds, in random order, so that nothing but the secret tells them apart: no drift, no process.
+
+    processes: where two processes would repeat each other's runs, because the agent's generator starts from a fixed
+    seed in each, one does all the work: repeated runs are not independent.
+    """
 
     def __init__(self, target: Target, processes: int) -> None:
         self._target = target
-        self._pools: list[Executor | None] = [None, None]
+        self._pools: list[Executor] = []
         if processes > 1:
-            self._pools = [ProcessPoolExecutor(1, get_context("spawn")) for _ in range(2)]
+            self._pools = [ProcessPoolExecutor(1, get_context("spawn")) for _ in range(processes)]
+            probe = Scenario(12, 0, (0.5,) * target.arms)
+            seen = [pool.submit(_play_many, target, probe, [0.0] * 8, False) for pool in self._pools]
+            if len({repr(future.result()) for future in seen}) < processes:
+                self.close()
 
     def run(self, scenario: Scenario, runs: int, look: bool) -> tuple[list[View], list[View]]:
         """`runs` runs of each world."""
-        found: list[list[View] | Future[list[View]]] = [
-            _play_many(self._target, scenario, secret, runs, look)
-            if pool is None
-            else pool.submit(_play_many, self._target, scenario, secret, runs, look)
-            for pool, secret in zip(self._pools, (0.0, 1.0), strict=True)
-        ]
-        p, q = (f.result() if isinstance(f, Future) else f for f in found)
-        return p, q
+        order = [0.0, 1.0] * runs
+        secrets.SystemRandom().shuffle(order)
+        share = -(-len(order) // max(1, len(self._pools)))
+        pieces = [order[i : i + share] for i in range(0, len(order), share)]
+        if self._pools:
+            futures = [
+                pool.submit(_play_many, self._target, scenario, piece, look)
+                for pool, piece in zip(self._pools, pieces, strict=False)
+            ]
+            views = [view for future in futures for view in future.result()]
+        else:
+            views = _play_many(self._target, scenario, order, look)
+        low, high = ([v for v, secret in zip(views, order, strict=True) if secret == world] for world in (0.0, 1.0))
+        return low, high
 
     def close(self) -> None:
-        """End the workers."""
+        """End the processes."""
         for pool in self._pools:
-            if pool is not None:
-                pool.shutdown(cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
+        self._pools = []
 
 
-def _play_many(target: Target, scenario: Scenario, secret: float, runs: int, look: bool) -> list[View]:
-    return [play(target.make(), scenario, secret, target.low, target.high, look) for _ in range(runs)]
+def _play_many(target: Target, scenario: Scenario, order: list[float], look: bool) -> list[View]:
+    low, high, people = target.low, target.high, target.names_people
+    return [play(target.make(), scenario, secret, low, high, look, people) for secret in order]
 
 
 def examine(
@@ -147,7 +162,7 @@ def examine(
 ) -> Outcome:
     """Search, learn, test."""
     dice = random.Random(seed)  # noqa: S311  (chooses scripts)
-    scenario = _search(target, worlds, look, effort, dice, advance)
+    scenario = _search(target, claim, worlds, look, effort, dice, advance)
     p, q = worlds.run(scenario, effort.learn, look)
     advance(0.5)
     tests = _choose(p, q, claim, look, effort.test, failure / TESTS / len(STAGES))
@@ -192,6 +207,7 @@ def _outcome(
 
 def _search(
     target: Target,
+    claim: Claim,
     worlds: Worlds,
     look: bool,
     effort: Effort,
@@ -212,26 +228,30 @@ def _search(
             p, q = worlds.run(scenario, runs, look)
             before = seen.get(scenario, ([], []))
             seen[scenario] = p, q = before[0] + p, before[1] + q
-            ranked.append((_promise(p, q, look), scenario))
+            ranked.append((_promise(p, q, claim, look), scenario))
             advance(0.4 * (step + (i + 1) / len(left)) / ROUNDS)
         ranked.sort(key=lambda item: -item[0])
-        best = [scenario for _, scenario in ranked[: max(1, len(ranked) // 6)]]
-        left = list(dict.fromkeys([*best, *(changed(s, dice, effort.longest) for s in best for _ in range(2))]))
+        best = [scenario for _, scenario in ranked[: max(1, len(ranked) // 8)]]
+        left = list(dict.fromkeys([*best, *(changed(s, dice, effort.longest) for s in best for _ in range(3))]))
         runs *= 2
     return best[0]
 
 
-def _promise(p: list[View], q: list[View], look: bool) -> float:
+def _promise(p: list[View], q: list[View], claim: Claim, look: bool) -> float:
     """How telling a scenario is, as far as these runs tell: learned on one half, measured on the other."""
     half = len(p) // 2
-    best = 0.0
-    for (a, b), (c, d) in (((p[:half], q[:half]), (p[half:], q[half:])), ((p[half:], q[half:]), (p[:half], q[:half]))):
-        for _, score in _scores(a, b, look):
+    best = [0.0, 0.0]
+    for i, (a, b, c, d) in enumerate(
+        ((p[:half], q[:half], p[half:], q[half:]), (p[half:], q[half:], p[:half], q[:half]))
+    ):
+        for words, score in _scores(a, b, look):
             x, y = score(c), score(d)
-            spread = np.sqrt((x.var() + y.var()) / 2)
-            # How far apart the scores are: the rho of a Gaussian shift of the same size.
-            best += float((x.mean() - y.mean()) * abs(x.mean() - y.mean()) / (2 * spread**2)) if spread else 0.0
-    return best
+            # The rho of a Gaussian shift of the same size, or what an event proves with no great confidence.
+            spread, shift = float((x.var() + y.var()) / 2), float(x.mean() - y.mean())
+            found = [shift * abs(shift) / (2 * spread)] if spread else []
+            found += [t.bound(x, y, claim, 0.2) for t in _candidates(score, x, y, claim, words) if t.event]
+            best[i] = max(best[i], *found)
+    return sum(best)
 
 
 def _scores(p: list[View], q: list[View], look: bool) -> list[tuple[str, Score]]:

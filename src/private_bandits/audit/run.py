@@ -90,12 +90,12 @@ def _look_inside(
 ) -> None:
     found = inside.examine(target, much.scripts, seed, lambda x: advance(x / 2))
     text = f"{found.replays:,} replays of neighbouring worlds"
-    if found.random:
-        report.notes.append("the agent rolls dice of its own: worlds could not be compared move by move, from inside")
+    if found.blind:
+        report.notes.append(f"the agent could not be judged from inside: {found.blind}")
     if target.claim is not None:
         text += f"; the dearest single reward costs {found.worst:.6g} of the budget"
-    report.parts.append(Part("1 sensitivity", text, tuple(found.flaws), skipped=found.random))
-    if target.claim is None:
+    report.parts.append(Part("1 sensitivity", text, tuple(found.flaws), skipped=bool(found.blind)))
+    if target.claim is None or found.flaws or found.blind.startswith("its noise"):
         return
     noise = draws.examine(target, much.draws, much.runs, FAILURE / 3, lambda x: advance(0.5 + x / 2))
     text = f"{noise.tests} tests on {3 * much.draws:,} draws and {noise.releases:,} releases; smallest p-value "
@@ -103,7 +103,7 @@ def _look_inside(
     report.parts.append(Part("2 noise", text, tuple(noise.flaws)))
     agent = target.make()
     for i in range(64 * target.arms):
-        agent.tell(agent.ask(), (target.low, target.high)[i % 2])
+        agent.tell(target.ask(agent, i), (target.low, target.high)[i % 2])
     total, flaws = accounts.examine(agent.ledger, target.claim)
     text = f"{len(agent.ledger)} rows add up to {total:.6g} of {target.claim.level:.6g}"
     report.parts.append(Part("4 ledger", text, tuple(flaws)))
@@ -153,6 +153,6 @@ def _seconds_of_a_run(target: Target, look: bool) -> float:
     for _ in range(3):
         agent = target.make()
         started = time.perf_counter()
-        play(agent, scenario, 0.0, target.low, target.high, look)
+        play(agent, scenario, 0.0, target.low, target.high, look, target.names_people)
         times.append(time.perf_counter() - started)
     return min(times) + 1e-6

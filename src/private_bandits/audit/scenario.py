@@ -23,6 +23,7 @@ from private_bandits.audit.scores import View
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0, -1.0)
 OFTEN = (1, 2, 3, 4, 6, 8, 16, 32)
 """Rewards after which everything shown is looked at."""
+ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?")
 
 
@@ -57,7 +58,7 @@ def plain_scenarios(arms: int, longest: int) -> list[Scenario]:
     """The attacks that hurt index policies most: an early secret, and other arms that wait for it to look good."""
     found = []
     for steps in sorted({min(s, longest) for s in (arms + 1, 3 * arms, 6 * arms, 32)}):
-        for secret in sorted({0, arms - 1}):
+        for secret in sorted({0, arms - 1, steps // 2}):
             for own, other in ((0.5, 1.0), (0.0, 0.5), (1.0, 1.0)):
                 levels = tuple(own if a == secret else other for a in range(arms))
                 found.append(Scenario(steps, secret, levels, looks=4))
@@ -79,10 +80,12 @@ def random_scenario(dice: random.Random, arms: int, may_play: bool, longest: int
 def changed(scenario: Scenario, dice: random.Random, longest: int) -> Scenario:
     """The scenario with one thing changed."""
     arm = dice.randrange(len(scenario.levels))
-    level = dice.choice(LEVELS)
+    near = min(1.0, max(0.0, scenario.levels[arm] + dice.uniform(-0.25, 0.25)))  # a tie is where a little tells most
+    level = dice.choice((*LEVELS, near, near, near, near))
     steps = max(2, min(longest, round(scenario.steps * dice.choice((0.6, 0.8, 1.25, 1.6)))))
     other = dice.choice(
         (
+            replace(scenario, levels=(*scenario.levels[:arm], level, *scenario.levels[arm + 1 :])),
             replace(scenario, levels=(*scenario.levels[:arm], level, *scenario.levels[arm + 1 :])),
             replace(scenario, steps=steps),
             replace(scenario, secret=scenario.secret + dice.choice((-2, -1, 1, 2))),
@@ -92,10 +95,12 @@ def changed(scenario: Scenario, dice: random.Random, longest: int) -> Scenario:
     return replace(other, secret=max(0, min(other.secret, other.steps - 1)))
 
 
-def play(agent: Any, scenario: Scenario, secret: float, low: float, high: float, look: bool) -> View:
+def play(
+    agent: Any, scenario: Scenario, secret: float, low: float, high: float, look: bool, people: bool = False
+) -> View:
     """Run the scenario; the secret reward is this share of the range. look: see everything, not only actions.
 
-    A refusal to answer is something shown as well.
+    A refusal to answer is something shown as well. people: every ask names a new person.
     """
     actions: list[Hashable] = []
     shown: dict[str, float] = {}
@@ -103,7 +108,7 @@ def play(agent: Any, scenario: Scenario, secret: float, low: float, high: float,
     told = 0
     last: Any = None
     while told < scenario.steps:
-        batch = [_ask(agent, actions) for _ in range(min(scenario.batch, scenario.steps - told))]
+        batch = [_ask(agent, actions, people) for _ in range(min(scenario.batch, scenario.steps - told))]
         for decision, recommended in batch:
             forced = scenario.played[told] if told < len(scenario.played) else None
             arm = recommended if forced is None else forced
@@ -119,7 +124,7 @@ def play(agent: Any, scenario: Scenario, secret: float, low: float, high: float,
         if look and told in OFTEN:
             _look(agent, f"after {told}", shown)
     for i in range(scenario.looks):
-        _ask(agent, actions)
+        _ask(agent, actions, people)
         if look and i < 3:
             _look(agent, f"look {i}", shown)
     if look:
@@ -128,9 +133,9 @@ def play(agent: Any, scenario: Scenario, secret: float, low: float, high: float,
     return tuple(actions), shown
 
 
-def _ask(agent: Any, actions: list[Hashable]) -> tuple[Any, Hashable]:
+def _ask(agent: Any, actions: list[Hashable], people: bool) -> tuple[Any, Hashable]:
     try:
-        decision = agent.ask()
+        decision = agent.ask(person=f"person {len(actions)}") if people else agent.ask()
         actions.append(action_of(decision))
     except Exception as error:
         decision = None
@@ -213,6 +218,7 @@ def _take(name: str, value: Any, shown: dict[str, float], depth: int = 0) -> Non
     if type(value) is float or isinstance(value, Real):
         shown[name] = float(value)
     elif isinstance(value, str):
+        value = ADDRESS.sub("0x#", value)
         for i, number in enumerate(NUMBER.findall(value)[:20]):
             with suppress(OverflowError):
                 shown[f"{name}#{i}"] = float(number)

@@ -95,7 +95,8 @@ def _telling(p: Sequence[View], q: Sequence[View]) -> list[str]:
     often = Counter(name for _, shown in (*p, *q) for name in shown)
     names = [name for name, seen in often.most_common() if seen >= ENOUGH]
     x, y = _numbers(p, names), _numbers(q, names)
-    apart = np.abs(x.mean(0) - y.mean(0)) / (np.sqrt(x.var(0) + y.var(0)) + 1e-300)
+    shift, spread = np.abs(x.mean(0) - y.mean(0)), np.sqrt(x.var(0) + y.var(0))
+    apart = shift / np.maximum(spread, shift * 1e-9 + 1e-300)
     return [names[i] for i in np.argsort(-apart)[:MOST_NUMBERS] if apart[i] > 0]
 
 

@@ -6,8 +6,8 @@ the same script; only the value of the changed rewards differs.
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -32,13 +32,21 @@ class Move:
 Script = tuple[Move, ...]
 
 
-def short_scripts(arms: int, most: int) -> Iterator[Script]:
-    """Every order of plays and of lowest and highest rewards, as long as there are at most `most` of them."""
-    length = 1
-    while (2 * arms) ** (length + 1) <= most:
-        length += 1
-    for moves in product(product(range(arms), (0.0, 1.0)), repeat=length):
-        yield tuple(part for arm, reward in moves for part in (Move("ask"), Move("tell", 0, reward, arm)))
+def short_scripts(arms: int, most: int) -> list[Script]:
+    """All short scripts: every order of plays and of lowest and highest rewards; one arm with halves as well.
+
+    At most `most` of each of the two kinds.
+    """
+    every = _all_of([(arm, reward) for arm in range(arms) for reward in (0.0, 1.0)], most)
+    return every + _all_of([(0, reward) for reward in (0.0, 0.5, 1.0)], most)
+
+
+def _all_of(steps: list[tuple[int, float]], most: int) -> list[Script]:
+    length = int(math.log(most + 0.5, len(steps)))
+    return [
+        tuple(move for arm, reward in moves for move in (Move("ask"), Move("tell", 0, reward, arm)))
+        for moves in product(steps, repeat=length)
+    ]
 
 
 def random_script(dice: random.Random, arms: int, length: int, restarts: bool = False) -> Script:

@@ -6,7 +6,7 @@ import importlib
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from private_bandits.audit.evidence import Claim
 from private_bandits.audit.scenario import accepts, action_of
 from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, RenyiDP, equal_budget, zCDP
 from private_bandits.errors import InvalidInput
+from private_bandits.guarantee import Unit
 from private_bandits.policies import POLICIES, Policy
 
 
@@ -32,25 +33,24 @@ class Target:
     inside: bool
     takes_path: bool
     may_play: bool
-    takes_person: bool = False
+    names_people: bool = False
+    unit: Unit = "reward"
+    for_people: Target | None = None
+    """The same with the promise made to people, who may tell two rewards each."""
+
+    def ask(self, agent: Any, person: int) -> Any:
+        """Ask as this person, where agents want to know."""
+        return agent.ask(person=f"person {person}") if self.names_people else agent.ask()
 
 
 def of_policy(policy: Policy[Any], reward_range: tuple[float, float] = (0.0, 1.0)) -> Target:
     """Agents of this package with the policy."""
     claim = _claim(policy.promise, inside=True) if policy.promise.noise != "none" else None
     low, high = reward_range
-    return Target(
-        f"{policy.name} {policy.promise}",
-        partial(Agent, policy, reward_range),
-        claim,
-        low,
-        high,
-        len(policy.arm_names),
-        inside=True,
-        takes_path=True,
-        may_play=True,
-        takes_person=True,
-    )
+    make = partial(Agent, policy, reward_range)
+    target = Target(f"{policy.name} {policy.promise}", make, claim, low, high, len(policy.arm_names), True, True, True)
+    per_person = partial(make, unit="person", max_rewards_per_person=2)
+    return replace(target, for_people=replace(target, make=per_person, names_people=True, unit="person"))
 
 
 def of_factory(
@@ -73,9 +73,19 @@ def of_factory(
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InvalidInput(f"reward_range must be low < high, got ({low}, {high})")
     claim = _claim(budget, inside) if budget is not None else _own_claim(agent, name)
-    found = len(agent.policy.arm_names) if inside else arms or count_arms(make, low, high)
+    settings = agent.settings if inside else {}
     return Target(
-        name, make, claim, low, high, found, inside, accepts(make, "path"), may_play=accepts(agent.tell, "played")
+        name,
+        make,
+        claim,
+        low,
+        high,
+        len(agent.policy.arm_names) if inside else arms or count_arms(make, low, high),
+        inside,
+        takes_path=accepts(make, "path"),
+        may_play=accepts(agent.tell, "played"),
+        names_people=settings.get("max_rewards_per_person") is not None,
+        unit=settings.get("unit", "reward"),
     )
 
 

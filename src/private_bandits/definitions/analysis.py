@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from private_bandits.definitions.approximate import LargestDelta, SmallestEpsilon
-from private_bandits.definitions.cost import Cost, check_fits, cost
+from private_bandits.definitions.cost import CELLS, Cost, check_fits, cost
 from private_bandits.definitions.models import JOINT, PLAIN, Model, resolve
 from private_bandits.definitions.policy import SmallPolicy
 from private_bandits.definitions.rho import Bracket, SmallestRho
@@ -16,9 +16,6 @@ from private_bandits.definitions.tree import Leaves, grow
 from private_bandits.definitions.worlds import Part, Worlds, chunks, parts
 from private_bandits.definitions.worst import Quantity, WorstCase, worst_case
 from private_bandits.errors import InvalidInput
-
-CELLS = 2**18
-"""Leaves that are looked at together: arrays of 2 MB."""
 
 Progress = Callable[[float], None]
 """Told the fraction of the work that is done."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,16 +11,20 @@ from private_bandits.definitions.histories import Histories
 from private_bandits.definitions.models import MODELS, Model
 from private_bandits.definitions.worlds import parts
 
+CELLS = 2**18
+"""Leaves that are looked at together: arrays of 2 MB."""
+
 MOST_CELLS = 2**29
 """The most pairs times leaves that are gone through: several minutes."""
 
 MOST_LEAVES = 2**22
-"""The largest tree of one pair: some 400 MB."""
+"""The largest tree of one pair: some 600 MB."""
 
-SECONDS_PER_CELL = 7e-7
-"""Of all three quantities together, as measured on one core of 2 GHz."""
+SECONDS_PER_CELL = 5e-7
+"""Of all three quantities together on one core, as measured at sizes that take long."""
 
-BYTES_PER_CELL = 100
+BYTES_PER_CELL = 150
+"""Of all arrays that are held at once for a leaf."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,12 @@ class Cost:
     @property
     def seconds(self) -> float:
         """A rough time."""
-        return self.cells * SECONDS_PER_CELL
+        return min(self.cells, 10**300) * SECONDS_PER_CELL  # a count may be too large for a float
+
+    @property
+    def megabytes(self) -> float:
+        """A rough size; pairs are taken in chunks, so only the largest tree counts."""
+        return min(max(self.leaves, CELLS), 10**300) * BYTES_PER_CELL / 1e6
 
     @property
     def fits(self) -> bool:
@@ -58,11 +68,10 @@ def check_fits(space: Histories, models: Sequence[Model]) -> None:
         needed = cost(space, model)
         if not needed.fits:
             raise TooLarge(
-                f"{model.name} with {len(space.arms)} arms, {len(space.rewards)} rewards, {space.n_contexts} contexts "
-                f"and {space.horizon} steps has {needed.pairs:,} pairs of neighbours with up to {needed.leaves:,} "
-                f"leaves, {needed.cells:.1e} in all: about {_duration(needed.seconds)} and "
-                f"{needed.leaves * BYTES_PER_CELL / 1e6:,.0f} MB; at most {MOST_CELLS:.1e} in all and {MOST_LEAVES:,} "
-                f"a pair are taken on. {_instead(space, model)}"
+                f"{model.name} with {space} and {space.horizon} steps has {_number(needed.pairs)} pairs of neighbours "
+                f"with up to {_number(needed.leaves)} leaves, {_number(needed.cells)} in all: about "
+                f"{_duration(needed.seconds)} and {needed.megabytes:,.0f} MB; at most {MOST_CELLS:,} in all and "
+                f"{MOST_LEAVES:,} a pair are taken on. {_instead(space, model)}"
             )
 
 
@@ -75,8 +84,12 @@ def _instead(space: Histories, model: Model) -> str:
     return text
 
 
+def _number(value: int) -> str:
+    return f"{value:,}" if value < 10**15 else f"10^{int(value.bit_length() * math.log10(2))}"
+
+
 def _duration(seconds: float) -> str:
     for unit, size in (("years", 3.2e7), ("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 2 * size:
-            return f"{seconds / size:,.0f} {unit}" if seconds < 1e6 * size else f"{seconds / size:.0e} {unit}"
+            return f"{_number(int(seconds / size))} {unit}"
     return f"{seconds:.0f} seconds"

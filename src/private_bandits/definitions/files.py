@@ -175,6 +175,7 @@ def _probability(given: Any, where: str) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         raise InvalidPolicy(f"a probability of {where} must be a number or a fraction in quotes, got {given!r}")
     try:
-        return float(Fraction(given)) if isinstance(given, str) else float(given)
+        # Fraction alone would write out "1e999999999" digit by digit.
+        return float(Fraction(given)) if isinstance(given, str) and "/" in given else float(given)
     except (ValueError, ZeroDivisionError, OverflowError):
         raise InvalidPolicy(f'a probability of {where} must be a number such as 0.5 or "2/3", got {given!r}') from None

@@ -15,8 +15,8 @@ from typing import Any
 
 from private_bandits.definitions.errors import InvalidPolicy, TooLarge
 
-MOST_ROWS = 2_000_000
-"""The most rows of probabilities that a policy may have: seconds of a Python callable, and some 100 MB."""
+MOST_ROWS, MOST_NUMBERS, MOST_NAMES = 2_000_000, 10_000_000, 10_000
+"""The most rows of probabilities (seconds of a Python callable), probabilities (80 MB), and arms or contexts."""
 
 History = tuple[tuple[Any, ...], ...]
 
@@ -42,7 +42,7 @@ class Histories:
         """The same with numbers in place of names, checked."""
         try:
             values = tuple(float(r) for r in rewards)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InvalidPolicy(f"rewards must be a list of finite numbers, got {rewards!r}") from None
         return Histories(_names("arms", arms, 1), values, horizon, _names("contexts", contexts, 0))
 
@@ -57,13 +57,17 @@ class Histories:
         total = 0
         for step in range(self.horizon):
             total += self.rows(step)
-            if total > MOST_ROWS:
+            if total > MOST_ROWS or total * len(self.arms) > MOST_NUMBERS:
                 raise TooLarge(
-                    f"{len(self.arms)} arms, {len(self.rewards)} rewards, {self.n_contexts} contexts have "
-                    f"{total:,} histories in {step + 1} of {self.horizon} steps (some {total / 5e5:,.0f} seconds and "
-                    f"{total * 8 * len(self.arms) / 1e6:,.0f} MB); at most {MOST_ROWS:,} fit: "
+                    f"{self} have {total:,} histories in {step + 1} of {self.horizon} steps (some {total / 5e5:,.0f} "
+                    f"seconds and {total * 8 * len(self.arms) / 1e6:,.0f} MB); at most {MOST_ROWS:,}, and "
+                    f"{MOST_NUMBERS:,} probabilities, fit: "
                     + (f"a horizon of at most {step}" if step else "fewer contexts or arms")
                 )
+
+    def __str__(self) -> str:
+        sizes = f"{len(self.arms)} arms, {len(self.rewards)} rewards"
+        return sizes + (f", {len(self.contexts)} contexts" if self.contexts else "")
 
     @property
     def n_contexts(self) -> int:
@@ -107,10 +111,8 @@ def describe(history: Sequence[Sequence[Any]], context: int | None = None) -> st
 def _names(what: str, given: int | Sequence[str], least: int) -> tuple[str, ...]:
     """Names of arms or contexts: a number n stands for "0", ..., "n-1"."""
     if isinstance(given, int) and not isinstance(given, bool):
-        if not least <= given <= MOST_ROWS:
-            raise InvalidPolicy(
-                f"{what} must be a number from {least} to {MOST_ROWS:,} or a list of names, got {given}"
-            )
+        if not least <= given <= MOST_NAMES:
+            raise InvalidPolicy(f"{what} must be a number from {least} to {MOST_NAMES} or a list of names, got {given}")
         return tuple(map(str, range(given)))
     if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(n, str) for n in given):
         raise InvalidPolicy(f"{what} must be a number or a list of names, got {given!r}")

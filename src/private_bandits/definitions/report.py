@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
@@ -42,7 +43,7 @@ def progress_bar() -> Iterator[Callable[[float], None]]:
 
 def as_table(analysis: Analysis) -> Table:
     """One line for each model."""
-    name = analysis.policy.name or "policy"
+    name = escape(analysis.policy.name or "policy")
     table = Table(title=f"{name}: {len(analysis.policy.arms)} arms, {analysis.policy.horizon} steps")
     table.add_column("model")
     for heading in (f"delta at epsilon {analysis.epsilon:g}", f"epsilon at delta {analysis.delta:g}", "rho (zCDP)"):

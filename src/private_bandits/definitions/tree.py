@@ -111,7 +111,7 @@ def grow(policy: SmallPolicy, worlds: Worlds) -> Leaves:
             log_p, log_ratio = log_p[None], log_ratio[None]  # an axis of one for the move
     steps = tuple(range(worlds.first, space.horizon))
     if model.observer != "all":
-        return _marginal(worlds, log_p, log_q, log_ratio, arms, steps)
+        return _marginal(worlds, log_p, log_q, log_ratio, steps)
     log_ratio = np.where(np.isneginf(log_p), 0.0, log_ratio)
     return Leaves(worlds, log_p, log_ratio, steps, model.plays == "adversary")
 
@@ -121,7 +121,7 @@ def _after(
 ) -> tuple[list[Ints], list[Ints]]:
     """Histories and contexts of the next step: a new first axis for the arm that was played, or for the move."""
     if worlds.model.rows == "adaptive":
-        # A move is an arm, its reward and the next context, equal in both worlds once they differ.
+        # A move is an arm, its reward and the next context, the same in both worlds: the pair is spent.
         move = np.arange(arms * rewards * contexts).reshape(-1, 1, *[1] * rows[0].ndim)
         return [row * (arms * rewards) + move // contexts for row in rows], [move % contexts, move % contexts]
     made = []
@@ -133,9 +133,7 @@ def _after(
     return made, [worlds.contexts[0, step + 1], worlds.contexts[1, step + 1]]
 
 
-def _marginal(
-    worlds: Worlds, log_p: Floats, log_q: Floats, log_ratio: Floats, arms: int, steps: tuple[int, ...]
-) -> Leaves:
+def _marginal(worlds: Worlds, log_p: Floats, log_q: Floats, log_ratio: Floats, steps: tuple[int, ...]) -> Leaves:
     """Sums over the recommendations that the observer of joint DP does not see."""
     hidden = set(range(worlds.step + 1)) if worlds.model.observer == "later" else {worlds.step}
     axes = tuple(len(steps) - 1 - step for step in hidden)

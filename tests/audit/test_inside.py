@@ -1,0 +1,100 @@
+"""The exact parts: every broken agent of this package's make is caught, no right one is."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import private_bandits as pb
+from private_bandits.audit import SHORT, Thoroughness, audit, of_factory, of_policy, shipped
+from private_bandits.audit import inside as exact
+from private_bandits.audit.accounts import examine, total_of
+from private_bandits.audit.evidence import Claim
+from private_bandits.audit.script import random_script, short_scripts
+from private_bandits.policies import POLICIES
+from tests.audit.specimens import SPECIMENS, Specimen
+
+BROKEN = [s for s in SPECIMENS.values() if s.group == "white" and s.broken]
+RIGHT = [s for s in SPECIMENS.values() if s.group == "white" and not s.broken]
+UNSEEN = {"white_first_pull_raw", "white_noise_reused_per_arm", "white_sensitivity_from_data"}
+"""They draw noise where nothing watches it, so that they are judged from outside."""
+
+
+def name(specimen: Specimen) -> str:
+    return specimen.name
+
+
+@pytest.mark.parametrize("specimen", [s for s in BROKEN if s.name not in UNSEEN], ids=name)
+def test_broken_agents_are_caught_from_inside(specimen: Specimen) -> None:
+    report = audit(of_factory(specimen.factory, pb.zCDP(specimen.rho)), SHORT, processes=1)
+    caught = [part.name for part in report.parts if part.flaws]
+    assert caught
+    assert not any(part.startswith("3") for part in caught), "an exact part should have seen it"
+    assert report.verdict == "violation"
+
+
+@pytest.mark.parametrize("specimen", [s for s in BROKEN if s.name in UNSEEN], ids=name)
+def test_agents_that_hide_their_noise_are_judged_from_outside(specimen: Specimen) -> None:
+    report = audit(of_factory(specimen.path, pb.zCDP(specimen.rho)), Thoroughness(seconds=12), processes=2)
+    assert report.violated
+    assert "could not be judged from inside" in report.notes[0]
+
+
+@pytest.mark.parametrize("specimen", RIGHT, ids=name)
+def test_right_agents_are_not_accused_from_inside(specimen: Specimen) -> None:
+    target = of_factory(specimen.factory, pb.zCDP(specimen.rho))
+    found = exact.examine(target, scripts=4)
+    assert not found.flaws
+    assert found.worst <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("target", shipped(), ids=lambda t: t.name)
+def test_every_shipped_policy_keeps_its_promise(target: Any) -> None:
+    report = audit(target, SHORT, processes=1)
+    assert not report.violated, report.to_dict()
+    assert len(report.parts) == (5 if target.claim else 1)
+
+
+def test_shipped_means_every_policy_with_every_budget_it_serves() -> None:
+    assert len(shipped()) == sum(
+        len(p.notions) for p in POLICIES.values() if p.__module__.startswith("private_bandits.")
+    )
+
+
+def test_the_dearest_reward_costs_the_whole_budget() -> None:
+    """Were the replays blind to the change, the cost would be zero; were the noise too large, it would be less."""
+    found = exact.examine(of_policy(pb.AdaCUCB(2, pb.zCDP(0.3))), scripts=4)
+    assert found.worst == pytest.approx(1.0, abs=1e-9)
+    assert found.replays > 100
+
+
+def test_replays_of_one_world_are_the_same_to_the_last_letter() -> None:
+    target = of_policy(pb.AdaCUCB(3, pb.zCDP(0.3)))
+    script = random_script(random.Random(5), 3, 40, restarts=True)
+    first = exact.replay(target, script, {}, None)
+    again = exact.replay(target, script, {}, [d.answer for d in first.draws])
+    assert first.shown == again.shown
+    assert first.draws == again.draws
+    assert len(first.told) > 5
+
+
+def test_short_scripts_are_all_there() -> None:
+    scripts = short_scripts(arms=2, most=64)
+    assert len(scripts) == 4**3 + 3**3
+    assert len(set(scripts)) == 4**3 + 3**3 - 2**3
+
+
+def test_the_total_is_recomputed_from_rows_alone() -> None:
+    agent = pb.Agent(pb.AdaCUCB(2, pb.zCDP(0.3)))
+    for _ in range(50):
+        agent.tell(agent.ask(), 1.0)
+    total, flaws = examine(agent.ledger, Claim("zCDP", 0.3))
+    assert total == pytest.approx(0.3, rel=1e-12)
+    assert not flaws
+    twice = pb.Ledger([row for row in agent.ledger if row.number == 1])
+    row = twice[0].to_dict() | {"number": 2}
+    twice.append(pb.Release.from_dict(row))
+    assert total_of(twice, Claim("zCDP", 1.0)) == pytest.approx(0.6, rel=1e-12)
+    assert examine(twice, Claim("zCDP", 0.3))[1]
