@@ -66,10 +66,10 @@ class Claim:
 
 def clopper_pearson(hits: int, runs: int, failure: float) -> tuple[float, float]:
     """Bounds on a probability, each wrong with probability at most `failure`."""
-    from scipy.stats import beta
+    from scipy.special import betainccinv, betaincinv
 
-    low = float(beta.ppf(failure, hits, runs - hits + 1)) if hits else 0.0
-    high = float(beta.ppf(1 - failure, hits + 1, runs - hits)) if hits < runs else 1.0
+    low = float(betaincinv(hits, runs - hits + 1, failure)) if hits else 0.0
+    high = float(betainccinv(hits + 1, runs - hits, failure)) if hits < runs else 1.0
     return low, high
 
 

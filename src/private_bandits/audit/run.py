@@ -113,11 +113,14 @@ def _look_outside(
     target: Target, much: Thoroughness, processes: int, seed: int, report: Report, advance: Callable[[float], None]
 ) -> None:
     assert target.claim is not None
+    shows = any(hasattr(target.make(), name) for name in ("estimates", "ledger"))
     for look, begin in ((True, 0.0), (False, 0.5)):
+        # Where there is little else to see, the actions deserve the time.
+        share = 0.5 if shows else 0.2 if look else 0.8
         worlds = outside.Worlds(target, processes)
         try:
             run = _seconds_of_a_run(target, look) * (2 if processes == 1 else 1)
-            effort = outside.Effort.for_time(much.seconds / 2, run)
+            effort = outside.Effort.for_time(much.seconds * share, run)
             outcome = outside.examine(
                 target,
                 target.claim,

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import private_bandits as pb
+from private_bandits import cli
+from private_bandits.audit import Thoroughness, audit, audit_all, html, of_factory
+from private_bandits.errors import InvalidInput
+from tests.audit.specimens import SPECIMENS
+
+FAST = Thoroughness(scripts=2, draws=800, runs=120, seconds=1)
+BROKEN, RIGHT = SPECIMENS["black_no_noise"], SPECIMENS["black_round_robin"]
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(cli.app, ["audit", *arguments], catch_exceptions=True)
+    if isinstance(result.exception, pb.errors.PrivateBanditsError):
+        return 2, str(result.exception)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.stdout
+
+
+def test_a_violation_ends_with_exit_code_1_and_its_evidence() -> None:
+    code, text = run("--policy", BROKEN.path, "--rho", "1", "--seconds", "2", "--json", "--processes", "1")
+    found = json.loads(text)
+    assert code == 1
+    assert found["violated"] is True
+    (report,) = found["audits"]
+    (flaw,) = [f for part in report["parts"] for f in part["flaws"]]
+    assert "claimed 1" in flaw["title"]
+    assert "wrong with probability at most" in flaw["evidence"]
+    seen = next(part for part in report["parts"] if part["flaws"])
+    assert seen["lower_bound"] > 1
+    assert 0.9999 < seen["confidence"] < 1
+
+
+def test_a_right_agent_ends_with_exit_code_0_and_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    code, text = run("--policy", RIGHT.path, "--rho", "0.5", "--short", "--html", str(page), "--processes", "1")
+    assert code == 0
+    assert "consistent with the claim" in text
+    content = page.read_text()
+    HTMLParser().feed(content)
+    assert content.count("<svg") == content.count("</svg>") == 2
+    assert "http" not in content
+    assert "Seen from outside only" in content
+    code, text = run("--policy", RIGHT.path, "--rho", "0.5", "--html", str(page))
+    assert code == 2
+    assert "exists" in text
+
+
+def test_a_shipped_policy_by_name() -> None:
+    code, text = run("--policy", "adac-ucb", "--rho", "0.1", "--short", "--json", "--processes", "1")
+    (report,) = json.loads(text)["audits"]
+    assert code == 0
+    assert report["claim"] == "zCDP with rho = 0.1"
+    assert [part["name"][0] for part in report["parts"]] == ["1", "2", "3", "3", "4"]
+
+
+def test_an_agent_may_say_itself_what_it_keeps() -> None:
+    target = of_factory("tests.audit.specimens:make_white_plain", None)
+    assert str(target.claim) == "zCDP with rho = 0.5"
+    assert str(of_factory(lambda: pb.Agent(pb.AdaPUCB(2, pb.PureDP(2.0))), None).claim) == "pure DP with epsilon = 2"
+    assert of_factory(lambda: pb.Agent(pb.AdaCUCB(2, pb.NoPrivacy())), None).claim is None
+    assert of_factory(lambda: pb.Agent(pb.AdaCUCB(2, pb.zCDP(1)), seed=1), None).claim is None
+
+
+class Mute:
+    def ask(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--policy", "adac-ubc"], "module:make_agent, got 'adac-ubc'"),
+        (["--policy", "no.such.module:make"], "cannot be loaded"),
+        (["--policy", "tests.audit.specimens:make_nothing"], "cannot be loaded"),
+        (["--policy", "tests.audit.specimens:SPECIMENS"], "not a function"),
+        (["--policy", "tests.audit.test_report:Mute", "--rho", "1"], "has no tell()"),
+        (["--policy", RIGHT.path], "does not say what it keeps: give --rho"),
+        (["--policy", RIGHT.path, "--rho", "-1"], "rho must be a positive"),
+        (["--policy", RIGHT.path, "--rho", "1", "--reward-range", "1,0"], "low < high"),
+        (["--policy", RIGHT.path, "--rho", "1", "--reward-range", "1"], "two numbers"),
+        (["--policy", RIGHT.path, "--rho", "1", "--processes", "3"], "processes must be 1 or 2"),
+        (["--policy", RIGHT.path, "--rho", "1", "--seconds", "-1"], "seconds must be"),
+        (["--policy", RIGHT.path, "--rho", "1", "--html", "no/such/folder/x.html"], "does not exist"),
+    ],
+)
+def test_errors_name_the_value_and_the_remedy(arguments: list[str], words: str) -> None:
+    code, text = run(*arguments)
+    assert code == 2
+    assert words in text
+
+
+def test_the_terminal_shows_verdict_evidence_and_notes() -> None:
+    specimen = SPECIMENS["white_half_sensitivity"]
+    report = audit(of_factory(specimen.factory, pb.zCDP(specimen.rho)), FAST, processes=1)
+    console = Console(record=True, width=200)
+    report.print(console)
+    text = console.export_text()
+    assert "moves by more than was declared" in text
+    assert text.rstrip().splitlines()[-1].strip().startswith("violation")
+    assert "moves by more than was declared" in html([report])
+
+
+def test_audit_all_needs_one_or_two_processes() -> None:
+    with pytest.raises(InvalidInput, match="processes"):
+        audit_all([], processes=0)
