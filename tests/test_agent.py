@@ -8,6 +8,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -519,3 +520,21 @@ def test_the_ledger_that_is_shown_is_a_copy() -> None:
     shown = agent.ledger
     agent.tell(agent.ask(), 1.0)
     assert (len(shown), len(agent.ledger)) == (1, 2)
+
+
+def test_a_reward_in_the_place_of_an_action_is_not_named() -> None:
+    agent = pb.Agent(pb.AdaCUCB(2, pb.zCDP(1)))
+    for wrong in (0.737, 737, -1, True, None.__class__):
+        with pytest.raises(InvalidInput, match="played must be an arm from 0 to 1") as caught:
+            agent.tell_many([(agent.ask(), 1, wrong)])
+        assert "737" not in str(caught.value)
+
+
+def test_a_policy_without_a_name_of_its_own_gets_no_file(tmp_path: Path) -> None:
+    class Nameless(pb.AdaCUCB):
+        pass
+
+    with pytest.raises(InvalidInput, match="no name of its own"):
+        pb.Agent(Nameless(2, pb.zCDP(1)), path=tmp_path / "a.db")
+    assert not list(tmp_path.iterdir())
+    pb.Agent(Nameless(2, pb.zCDP(1))).ask()

@@ -18,7 +18,7 @@ from private_bandits.ledger import Ledger, Release
 from private_bandits.policies import AdaCUCB, AdaPUCB, Estimate
 from private_bandits.simulation import Simulation, simulate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AdaCUCB",

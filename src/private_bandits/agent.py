@@ -31,7 +31,7 @@ from private_bandits.errors import (
 )
 from private_bandits.guarantee import Guarantee, Unit, guarantee_for
 from private_bandits.ledger import Ledger, Release
-from private_bandits.policies import Estimate, Policy
+from private_bandits.policies import POLICIES, Estimate, Policy
 from private_bandits.release import Door
 from private_bandits.rewards import RewardRange
 from private_bandits.store import (
@@ -121,6 +121,11 @@ class Agent:
             seed=_whole("seed", seed, 0),
             give_up_after=_whole("give_up_after", give_up_after, 1),
         )
+        if path is not None and POLICIES.get(policy.name) is not type(policy):
+            raise InvalidInput(
+                f"{type(policy).__name__} has no name of its own, so a file could not bring it back: give the class "
+                f"a `name` (it has {policy.name!r})"
+            )
         door = _door(settings, Ledger())
         policy.with_budget(door.budget)  # refused before a file is made
         bounds = settings.reward_range
@@ -559,7 +564,8 @@ class Agent:
         except TypeError:
             action = -1
         if not 0 <= action < len(self._names):
-            raise InvalidInput(f"played must be an arm from 0 to {len(self._names) - 1}, got {played!r}")
+            # Not named: a reward and an action that changed places would end up in a log.
+            raise InvalidInput(f"played must be an arm from 0 to {len(self._names) - 1}, or the name of one")
         return action
 
     def _check_person(self, person: str | None) -> str:

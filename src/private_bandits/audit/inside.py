@@ -245,11 +245,13 @@ def examine(
     dice = random.Random(seed)  # noqa: S311  (chooses scripts)
     short = short_scripts(target.arms, most=25 * scripts)
     dice.shuffle(short)  # what is wrong shows up early
-    first = [random_script(dice, target.arms, 40) for _ in range(scripts)]
+    half = [random_script(dice, target.arms, 40) for _ in range(scripts)]
+    long = [random_script(dice, target.arms, 120) for _ in range(scripts)]
     lasting = [random_script(dice, target.arms, 25, restarts=True) for _ in range(max(3, scripts // 5))]
-    plan: list[tuple[Target, Script, int]] = [(target, s, 99) for s in first[: scripts // 2] + short]
+    plan: list[tuple[Target, Script, int]] = [(target, s, 99) for s in half[: scripts // 2] + short]
+    plan += [(target, s, 20) for s in long]
     plan += [(target, s, 6) for s in lasting if target.takes_path]
-    plan += [(target.for_people, s, 99) for s in first[scripts // 2 :] if target.for_people]
+    plan += [(target.for_people, s, 99) for s in half[scripts // 2 :] if target.for_people]
     costly: list[tuple[float, int, Script]] = []
     for i, (one, script, most) in enumerate(plan):
         cost = _examine_script(one, script, most, dice, found)

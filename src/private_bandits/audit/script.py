@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 
 KINDS = ("ask", "ask", "ask", "tell", "tell", "tell", "tell", "give up")
@@ -50,19 +51,19 @@ def _all_of(steps: list[tuple[int, float]], most: int) -> list[Script]:
 
 
 def random_script(dice: random.Random, arms: int, length: int, restarts: bool = False) -> Script:
-    """Random moves. In some scripts all rewards are high, or low, so that rules that look at sums show themselves."""
+    """Random moves. In some scripts all rewards are high, or low, or go to two arms: long episodes, large sums."""
     shares = dice.choice((SHARES, SHARES, (1.0,), (0.0,), (0.3, 0.9)))
-    loyal = dice.random() < 0.5
-    moves = [_random_move(dice, arms, shares, loyal) for _ in range(length)]
+    favoured: list[int | None] = [*dice.sample(range(arms), min(arms, dice.choice((1, 2, 2, arms))))]
+    plays = dice.choice(([None], favoured, [None, *favoured]))
+    moves = [_random_move(dice, plays, shares) for _ in range(length)]
     if restarts:
         for _ in range(3):
             moves.insert(dice.randrange(len(moves) + 1), Move("restart"))
     return (Move("ask"), *moves)
 
 
-def _random_move(dice: random.Random, arms: int, shares: tuple[float, ...], loyal: bool) -> Move:
-    played = None if loyal or dice.random() < 0.5 else dice.randrange(arms)
-    return Move(dice.choice(KINDS), dice.randrange(8), dice.choice(shares), played, dice.randrange(4))
+def _random_move(dice: random.Random, plays: Sequence[int | None], shares: Sequence[float]) -> Move:
+    return Move(dice.choice(KINDS), dice.randrange(8), dice.choice(shares), dice.choice(plays), dice.randrange(4))
 
 
 def mutated(script: Script, dice: random.Random, arms: int) -> Script:
@@ -71,7 +72,7 @@ def mutated(script: Script, dice: random.Random, arms: int) -> Script:
     for _ in range(dice.randrange(1, 4)):
         i = dice.randrange(len(moves))
         if moves[i].kind != "restart":
-            moves[i] = replace(_random_move(dice, arms, SHARES, loyal=False))
+            moves[i] = _random_move(dice, [None, *range(arms)], SHARES)
     if dice.random() < 0.3:
         a = dice.randrange(len(moves))
         moves[a:a] = moves[a : a + 6]
