@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 import private_bandits as pb
-from private_bandits.audit import SHORT, Target, Thoroughness, audit, audit_all, of_factory, of_policy, shipped
+from private_bandits.audit import SHORT, Target, Thoroughness, audit, audit_all, draws, of_factory, of_policy, shipped
 from private_bandits.audit import inside as exact
 from private_bandits.audit.accounts import examine, total_of
 from private_bandits.audit.evidence import Claim
@@ -113,3 +114,27 @@ def test_the_total_is_recomputed_from_rows_alone() -> None:
     twice.append(pb.Release.from_dict(row))
     assert total_of(twice, Claim("zCDP", 1.0)) == pytest.approx(0.6, rel=1e-12)
     assert examine(twice, Claim("zCDP", 0.3))[1]
+
+
+@pytest.mark.parametrize("reward_range", [(-1.0, 3.0), (10.0, 10.5)])
+def test_noise_is_told_from_the_sum_whatever_range_and_weights(reward_range: tuple[float, float]) -> None:
+    def make() -> pb.Agent:
+        return _WeightThree(pb.AdaCUCB(2, pb.zCDP(0.5)), reward_range)
+
+    found = draws.examine(of_factory(make, None), draws=800, runs=120, failure=1e-6)
+    assert not found.flaws
+    assert found.tests > 10
+
+
+class _WeightThree(pb.Agent):
+    """Sums each reward with weight three, and releases a third of it."""
+
+    def _wire(self, *arguments: Any) -> None:
+        super()._wire(*arguments)
+        policy = _TripledPolicy(2, arguments[0].policy.budget)
+        self._policy = policy
+
+
+class _TripledPolicy(pb.AdaCUCB):
+    def entry(self, state: Any, action: int) -> tuple[int, tuple[int, ...]]:
+        return action, (3,)

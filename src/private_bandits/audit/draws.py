@@ -20,7 +20,8 @@ from private_bandits.agent import Agent
 from private_bandits.audit.evidence import Floats
 from private_bandits.audit.inside import Flaw
 from private_bandits.audit.target import Target
-from private_bandits.episode import HiddenTotals
+from private_bandits.episode import Episode, HiddenTotals
+from private_bandits.ledger import Release
 
 SCALES = (0.7, 3.0, 20.0)
 SHIFT = 4
@@ -91,12 +92,16 @@ def _chi_square(noise: Floats, edges: Floats, below: Floats) -> float:
 
 
 class Tap:
-    """Stands before an agent's source of noise, lets everything through and keeps what went in."""
+    """Overhears an agent's door: the sums that go in, and how often noise is drawn. Everything is let through."""
 
     def __init__(self, agent: Agent) -> None:
+        self.sums: list[tuple[list[int], list[int]]] = []
+        """Of every release: the sum of its weights, which is public, and the exact totals."""
+        self.draws = 0
         self._source: Any = agent._door._noise
-        self.totals: list[int] = []
+        self._release = agent._door.release
         agent._door._noise = self
+        agent._door.release = self._overhear  # type: ignore[method-assign]
 
     @property
     def secret(self) -> bool:
@@ -104,12 +109,15 @@ class Tap:
         return bool(self._source.secret)
 
     def calibrate(self, *arguments: Any) -> Any:
-        """The source's own mechanism, overheard."""
-        mechanism = self._source.calibrate(*arguments)
-        return _Overheard(mechanism, self)
+        """The source's own mechanism, counted."""
+        return _Counted(self._source.calibrate(*arguments), self)
+
+    def _overhear(self, episode: Episode) -> Release:
+        self.sums.append((list(episode.weight_sums), episode.totals.reveal()))
+        return self._release(episode)
 
 
-class _Overheard:
+class _Counted:
     def __init__(self, mechanism: Any, tap: Tap) -> None:
         self._mechanism = mechanism
         self._tap = tap
@@ -118,7 +126,7 @@ class _Overheard:
         return getattr(self._mechanism, name)
 
     def __call__(self, totals: Any) -> Any:
-        self._tap.totals.append(totals.reveal()[0])
+        self._tap.draws += 1
         return self._mechanism(totals)
 
 
@@ -130,7 +138,7 @@ def _releases(target: Target, runs: int, found: Draws) -> None:
         if found.flaws:
             return
         for row, drawn in zip(rows, noise, strict=False):
-            row.append(drawn)
+            row += drawn
     kind = target.make()._door.budget.noise
     for i, z in enumerate(rows):
         if len(z) < 4 * EXPECTED:
@@ -147,30 +155,31 @@ def _releases(target: Target, runs: int, found: Draws) -> None:
             _judge(p, Flaw("the noise of two releases goes together", text), found)
 
 
-def noise_of_run(target: Target, found: Draws) -> list[float]:
-    """The noise of each release of a run, in units of its declared scale."""
+def noise_of_run(target: Target, found: Draws) -> list[list[float]]:
+    """The noise of each release of a run, one number a coordinate, in units of its declared scale."""
     agent = target.make()
     tap = Tap(agent)
     for i in range(4 * target.arms):
         agent.tell(target.ask(agent, i), (target.low, target.high)[i % 2])
     rows = agent.ledger.rows
-    if len(tap.totals) != len(rows):
-        text = f"noise was drawn {len(tap.totals)} times for {len(rows)} rows of the ledger"
+    if tap.draws != len(rows):
+        text = f"noise was drawn {tap.draws} times for {len(rows)} rows of the ledger"
         found.flaws.append(Flaw("one draw per release", text))
         return []
     noise = []
-    for row, total in zip(rows, tap.totals, strict=True):
-        # Weights are one for every shipped policy that has one coordinate; the shift of the range is public.
-        units = (row.values[0] - target.low * row.count) / (target.high - target.low) * row.steps
-        drawn = units - total
-        if abs(drawn - round(drawn)) > 1e-6 + 1e-13 * abs(units):
-            text = f"release {row.number} lies {drawn - math.floor(drawn):.3g} of a step beside the integer grid"
+    for row, (weights, totals) in zip(rows, tap.sums, strict=False):
+        step = (target.high - target.low) / row.steps
+        units = [(y - target.low * w) / step for y, w in zip(row.values, weights, strict=True)]
+        drawn = [y - total for y, total in zip(units, totals, strict=True)]
+        off = max(abs(d - round(d)) - 1e-6 - 1e-13 * abs(y) for d, y in zip(drawn, units, strict=True))
+        if off > 0:
+            text = f"release {row.number} lies {off:.3g} of a step beside the integer grid"
             found.flaws.append(Flaw("the noise is not of the integers that it is declared to be of", text))
             return []
-        if row.noise != "none":
-            noise.append(drawn / row.scale)
-    if len(noise) > 1 and len(set(np.round(noise, 12))) < len(noise) / 2:
-        found.flaws.append(Flaw("the noise repeats itself", f"{len(noise)} releases of one run share their noise"))
+        noise.append([d / row.scale for d in drawn])
+    every = [round(d, 12) for drawn in noise for d in drawn]
+    if len(every) > 1 and len(set(every)) < len(every) / 2:
+        found.flaws.append(Flaw("the noise repeats itself", f"{len(every)} draws of one run share their values"))
     return noise
 
 

@@ -121,11 +121,16 @@ class Worlds:
             if len({repr(future.result()) for future in seen}) < processes:
                 self.close()
 
+    @property
+    def processes(self) -> int:
+        """How many share the work."""
+        return max(1, len(self._pools))
+
     def run(self, scenario: Scenario, runs: int, look: bool) -> tuple[list[View], list[View]]:
         """`runs` runs of each world."""
         order = [0.0, 1.0] * runs
         secrets.SystemRandom().shuffle(order)
-        share = -(-len(order) // max(1, len(self._pools)))
+        share = -(-len(order) // self.processes)
         pieces = [order[i : i + share] for i in range(0, len(order), share)]
         if self._pools:
             futures = [

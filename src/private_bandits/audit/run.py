@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from private_bandits.audit import accounts, draws, inside, outside
@@ -114,40 +115,33 @@ def _look_outside(
 ) -> None:
     assert target.claim is not None
     shows = any(hasattr(target.make(), name) for name in ("estimates", "ledger"))
-    for look, begin in ((True, 0.0), (False, 0.5)):
-        # Where there is little else to see, the actions deserve the time.
-        share = 0.5 if shows else 0.2 if look else 0.8
-        worlds = outside.Worlds(target, processes)
-        try:
-            run = _seconds_of_a_run(target, look) * (2 if processes == 1 else 1)
+    worlds = outside.Worlds(target, processes)
+    try:
+        for look, begin in ((True, 0.0), (False, 0.5)):
+            # Where there is little else to see, the actions deserve the time.
+            share = 0.5 if shows else 0.2 if look else 0.8
+            run = _seconds_of_a_run(target, look) * 2 / worlds.processes
             effort = outside.Effort.for_time(much.seconds * share, run)
             outcome = outside.examine(
-                target,
-                target.claim,
-                worlds,
-                look,
-                effort,
-                FAILURE / 3,
-                seed,
-                lambda x, b=begin: advance(b + x / 2),  # type: ignore[misc]
+                target, target.claim, worlds, look, effort, FAILURE / 3, seed, partial(_advance, advance, begin)
             )
-        finally:
-            worlds.close()
-        name = f"3 from outside, seeing {outcome.sees}"
-        text = f"at least {outcome.bound:.4g}, by {outcome.runs:,} runs of each world after the search"
-        flaws = (
-            (
-                inside.Flaw(
-                    f"proven {outcome.bound:.4g}, claimed {target.claim.level:.6g}",
-                    f"{outcome.words}; {outcome.scenario}; wrong with probability at most {outcome.failure:.2g}",
-                ),
-            )
-            if outcome.violated
-            else ()
-        )
-        report.parts.append(Part(name, text, flaws, outcome=outcome))
-        if flaws:
-            return
+            report.parts.append(_part(outcome))
+            if outcome.violated:
+                return
+    finally:
+        worlds.close()
+
+
+def _advance(advance: Callable[[float], None], begin: float, share: float) -> None:
+    advance(begin + share / 2)
+
+
+def _part(outcome: outside.Outcome) -> Part:
+    text = f"at least {outcome.bound:.4g}, by {outcome.runs:,} runs of each world after the search"
+    title = f"proven {outcome.bound:.4g}, claimed {outcome.claim.level:.6g}"
+    evidence = f"{outcome.words}; {outcome.scenario}; wrong with probability at most {outcome.failure:.2g}"
+    flaws = (inside.Flaw(title, evidence),) if outcome.violated else ()
+    return Part(f"3 from outside, seeing {outcome.sees}", text, flaws, outcome=outcome)
 
 
 def _seconds_of_a_run(target: Target, look: bool) -> float:
