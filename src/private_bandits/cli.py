@@ -18,6 +18,7 @@ from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, equal_bu
 from private_bandits.environments import Bernoulli
 from private_bandits.errors import InvalidInput, PrivateBanditsError
 from private_bandits.policies import POLICIES, Policy
+from private_bandits.progress import progress
 from private_bandits.simulation import simulate as run_simulation
 
 app = typer.Typer(
@@ -144,9 +145,9 @@ def definitions(
     _one_of("worst", worst, ("delta", "epsilon", "rho"))
     values = None if rewards is None else _numbers("rewards", rewards)
     chosen = small.find(policy, arms, horizon, values, contexts)
-    with small.progress_bar() as progress:
+    with progress("all pairs of neighbours") as report:
         names = None if model is None else model.split(",")
-        analysis = small.analyse(chosen, names, epsilon, privacy_delta, tolerance, observer, progress)
+        analysis = small.analyse(chosen, names, epsilon, privacy_delta, tolerance, observer, report)
     if as_json:
         print(json.dumps(small.as_json(analysis)))
         return

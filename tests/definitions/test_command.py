@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from private_bandits.cli import main
-from private_bandits.definitions import adaptive_gap, progress_bar, to_json
+from private_bandits.definitions import adaptive_gap, to_json
 
 
 def call(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -83,7 +83,7 @@ def test_a_rule_or_a_policy_of_a_module(
         (["mine:rule"], "needs --arms and --horizon"),
         (["mine:none"], "has no 'none'"),
         (["mine:number"], "must be a SmallPolicy or a rule"),
-        (["nowhere:rule"], "cannot be imported"),
+        (["nowhere:rule"], "cannot be loaded"),
         (["mine:made", "--arms", "2"], "has its own sizes"),
     ):
         monkeypatch.chdir(tmp_path)
@@ -95,7 +95,7 @@ def test_a_rule_or_a_policy_of_a_module(
     ("arguments", "text"),
     [
         (["--policy", "nowhere.json"], "nowhere.json does not exist"),
-        (["--policy", "[/red]:[bold]"], "cannot be imported"),
+        (["--policy", "[/red]:[bold]"], "cannot be loaded"),
         (["--epsilon", "-1"], "epsilon must be at least 0 and finite, got -1.0"),
         (["--privacy-delta", "1"], "delta must be at least 0 and below 1, got 1.0"),
         (["--model", "vew"], "model must be one of view, table"),
@@ -112,13 +112,3 @@ def test_bad_flags_are_told_in_one_line(
     arguments: list[str], text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert text in refused(arguments, monkeypatch, capsys)
-
-
-def test_a_bar_for_what_takes_long(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("private_bandits.definitions.report.SLOW", 0.0)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    with progress_bar() as show:
-        show(0.5)
-    written = capsys.readouterr()
-    assert "all pairs of neighbours" in written.err
-    assert written.out == ""

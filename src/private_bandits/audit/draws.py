@@ -18,7 +18,7 @@ import numpy as np
 
 from private_bandits.agent import Agent
 from private_bandits.audit.evidence import Floats
-from private_bandits.audit.inside import Flaw
+from private_bandits.audit.inside import Flaw, Instead
 from private_bandits.audit.target import Target
 from private_bandits.episode import Episode, HiddenTotals
 from private_bandits.ledger import Release
@@ -110,24 +110,15 @@ class Tap:
 
     def calibrate(self, *arguments: Any) -> Any:
         """The source's own mechanism, counted."""
-        return _Counted(self._source.calibrate(*arguments), self)
+        return Instead(self._source.calibrate(*arguments), self._count)
+
+    def _count(self, mechanism: Any, totals: Any) -> Any:
+        self.draws += 1
+        return mechanism(totals)
 
     def _overhear(self, episode: Episode) -> Release:
         self.sums.append((list(episode.weight_sums), episode.totals.reveal()))
         return self._release(episode)
-
-
-class _Counted:
-    def __init__(self, mechanism: Any, tap: Tap) -> None:
-        self._mechanism = mechanism
-        self._tap = tap
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._mechanism, name)
-
-    def __call__(self, totals: Any) -> Any:
-        self._tap.draws += 1
-        return self._mechanism(totals)
 
 
 def _releases(target: Target, runs: int, found: Draws) -> None:

@@ -65,11 +65,11 @@ class Tape:
 
     def calibrate(self, kind: Any, level: float, sensitivity: int, dimension: int, number: int) -> Any:
         """The source's own calibration, with another draw."""
-        return _Watched(self._source.calibrate(kind, level, sensitivity, dimension, number), self)
+        return Instead(self._source.calibrate(kind, level, sensitivity, dimension, number), self.answer)
 
-    def answer(self, mechanism: Any, totals: list[int]) -> list[int]:
+    def answer(self, mechanism: Any, hidden: Any) -> list[int]:
         """What this world is made to release."""
-        i = len(self.draws)
+        i, totals = len(self.draws), hidden.reveal()
         if self.answers is None:
             found = tuple(t + round(mechanism.scale * self._dice.gauss(0, 1)) for t in totals)
         else:
@@ -78,16 +78,19 @@ class Tape:
         return list(found)
 
 
-class _Watched:
-    def __init__(self, mechanism: Any, tape: Tape) -> None:
+class Instead:
+    """A mechanism with another call."""
+
+    def __init__(self, mechanism: Any, call: Callable[[Any, Any], Any]) -> None:
         self._mechanism = mechanism
-        self._tape = tape
+        self._call = call
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._mechanism, name)
 
-    def __call__(self, totals: Any) -> list[int]:
-        return self._tape.answer(self._mechanism, totals.reveal())
+    def __call__(self, totals: Any) -> Any:
+        """The other call, which is given the mechanism too."""
+        return self._call(self._mechanism, totals)
 
 
 @dataclass

@@ -175,7 +175,8 @@ def picture(outcome: Outcome) -> str:
         f"at least {outcome.bound:.4g}; claimed: {outcome.claim}."
     )
     return (
-        f'<figure><svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="Two distributions" font-family="sans-serif">'
+        f'<figure><svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="Two distributions" '
+        'font-family="sans-serif">'
         f"{legend}{bars(outcome.low_world, '#0072b2')}{bars(outcome.high_world, '#d55e00')}{ends}</svg>"
         f"<figcaption>{escape(text)}</figcaption></figure>"
     )

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from private_bandits.agent import Agent
@@ -17,6 +14,7 @@ from private_bandits.audit.scenario import accepts, action_of
 from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, RenyiDP, equal_budget, zCDP
 from private_bandits.errors import InvalidInput
 from private_bandits.guarantee import Unit
+from private_bandits.loading import load_object
 from private_bandits.policies import POLICIES, Policy
 
 
@@ -60,7 +58,7 @@ def of_factory(
     arms: int | None = None,
 ) -> Target:
     """Agents that a user's function makes. Without a budget the agent's own guarantee is taken at its word."""
-    make = load(factory) if isinstance(factory, str) else factory
+    make = _load(factory) if isinstance(factory, str) else factory
     name = factory if isinstance(factory, str) else getattr(factory, "__qualname__", repr(factory))
     agent = make()
     for verb in ("ask", "tell"):
@@ -110,20 +108,12 @@ def shipped(name: str = "all", budget: Budget | None = None) -> list[Target]:
     return found
 
 
-def load(path: str) -> Callable[..., Any]:
-    """The function that `module:name` names; modules of the current folder are found."""
-    module, _, name = path.partition(":")
-    if not module or not name:
+def _load(path: str) -> Callable[..., Any]:
+    if ":" not in path:
         raise InvalidInput(
-            f"--policy must be a name from `private-bandits policies` ({', '.join(sorted(POLICIES))}) or a factory as "
-            f"module:make_agent, got {path!r}"
+            f"policy must be all, one of {', '.join(sorted(POLICIES))}, or a factory as module:make_agent, got {path!r}"
         )
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise InvalidInput(f"{path} cannot be loaded: {error}") from None
+    found = load_object(path)
     if not callable(found):
         raise InvalidInput(f"{path} is a {type(found).__name__}, not a function that makes an agent")
     return found  # type: ignore[no-any-return]

@@ -8,7 +8,7 @@ from private_bandits.definitions.histories import Histories
 from private_bandits.definitions.models import MODELS, Model
 from private_bandits.definitions.policy import SmallPolicy
 from private_bandits.definitions.reductions import compose_with_adversary, distribution, list_to_table, table_to_list
-from private_bandits.definitions.report import as_json, as_table, as_text, progress_bar
+from private_bandits.definitions.report import as_json, as_table, as_text
 from private_bandits.definitions.rho import Bracket
 from private_bandits.definitions.sources import find
 from private_bandits.definitions.words import in_words
@@ -46,7 +46,6 @@ __all__ = [
     "in_words",
     "list_to_table",
     "load",
-    "progress_bar",
     "rho_of",
     "table_to_list",
     "to_json",

@@ -3,42 +3,16 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress
 from rich.table import Table
 
 from private_bandits.definitions.analysis import Analysis, Result
 from private_bandits.definitions.policy import SmallPolicy
 from private_bandits.definitions.words import in_words
 from private_bandits.definitions.worst import Adversary, WorstCase
-
-SLOW = 2.0
-"""Seconds after which a bar is shown."""
-
-
-@contextmanager
-def progress_bar() -> Iterator[Callable[[float], None]]:
-    """A bar on standard error, for work that takes longer than two seconds."""
-    began = time.monotonic()
-    bar = Progress(console=Console(stderr=True), transient=True)
-    task = bar.add_task("all pairs of neighbours", total=1.0)
-
-    def show(done: float) -> None:
-        if time.monotonic() - began > SLOW:
-            bar.start()  # once started, a second start does nothing
-        bar.update(task, completed=done)
-
-    try:
-        yield show
-    finally:
-        if bar.live.is_started:  # a bar that never started would still end its line
-            bar.stop()
 
 
 def as_table(analysis: Analysis) -> Table:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from private_bandits.definitions.errors import InvalidPolicy
 from private_bandits.definitions.files import counterexample, load
 from private_bandits.definitions.policy import SmallPolicy
+from private_bandits.loading import load_object
 
 
 def find(
@@ -29,14 +28,13 @@ def find(
         if given:
             raise InvalidPolicy(f"{given[0]} belongs to a rule given as module:name: give --policy as well")
         return counterexample()
-    module, colon, name = source.partition(":")
-    if not colon or source.endswith(".json") or Path(source).exists():
+    if ":" not in source or source.endswith(".json") or Path(source).exists():
         if given:
             raise InvalidPolicy(
                 f"{given[0]} belongs to a rule given as module:name; the file {source} has its own sizes"
             )
         return load(source)
-    found = _imported(module, name)
+    found = load_object(source)
     if isinstance(found, SmallPolicy):
         if given:
             raise InvalidPolicy(f"{given[0]} belongs to a rule; the policy {source} has its own sizes")
@@ -48,15 +46,3 @@ def find(
     return SmallPolicy.from_callable(
         found, arms=arms, horizon=horizon, rewards=(0, 1) if rewards is None else rewards, contexts=contexts or 0
     )
-
-
-def _imported(module: str, name: str) -> object:
-    sys.path.insert(0, "")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except ImportError as error:
-        raise InvalidPolicy(f"the module {module!r} cannot be imported: {error}") from None
-    except (AttributeError, ValueError):
-        raise InvalidPolicy(f"the module {module!r} has no {name!r}: give module:name") from None
-    finally:
-        sys.path.remove("")

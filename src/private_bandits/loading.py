@@ -1,0 +1,29 @@
+"""Objects that a user names on the command line as module:name."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+from private_bandits.errors import InvalidInput
+
+
+def load_object(path: str) -> Any:
+    """What `module:name` names; modules of the current folder are found.
+
+    >>> load_object("math:tau")
+    6.283185307179586
+    """
+    module, _, name = path.partition(":")
+    if not module or not name:
+        raise InvalidInput(f"expected module:name, got {path!r}")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # it stays: other processes have to find the module as well
+    try:
+        found = importlib.import_module(module)
+    except (ImportError, ValueError) as error:
+        raise InvalidInput(f"{path} cannot be loaded: {error}") from None
+    if not hasattr(found, name):
+        raise InvalidInput(f"{path} cannot be loaded: the module {module!r} has no {name!r}")
+    return getattr(found, name)
