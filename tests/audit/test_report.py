@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -76,6 +78,39 @@ class Mute:
         return 0
 
 
+class Chatty:
+    def ask(self) -> dict[str, str]:
+        print("asked")
+        return {"id": "x", "arm": "A"}
+
+    def tell(self, decision: dict[str, str], reward: float) -> None:
+        print("told", reward)
+
+
+class Unwilling:
+    def ask(self) -> int:
+        raise RuntimeError("not today")
+
+    tell = ask
+
+
+def fails() -> None:
+    raise OSError("no database")
+
+
+def test_an_agent_that_prints_does_not_write_into_the_report() -> None:
+    command = str(Path(sys.executable).with_name("private-bandits"))
+    done = subprocess.run(
+        [command, "audit", "--policy", "tests.audit.test_report:Chatty", "--rho", "1", "--seconds", "1", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr[-500:]
+    assert json.loads(done.stdout)["violated"] is False
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -84,6 +119,8 @@ class Mute:
         (["--policy", "tests.audit.specimens:make_nothing"], "cannot be loaded"),
         (["--policy", "tests.audit.specimens:SPECIMENS"], "not a function"),
         (["--policy", "tests.audit.test_report:Mute", "--rho", "1"], "has no tell()"),
+        (["--policy", "tests.audit.test_report:fails", "--rho", "1"], "failed with OSError: no database"),
+        (["--policy", "tests.audit.test_report:Unwilling", "--rho", "1"], "refuses its first ask()"),
         (["--policy", RIGHT.path], "does not say what it keeps: give --rho"),
         (["--policy", RIGHT.path, "--rho", "-1"], "rho must be a positive"),
         (["--policy", RIGHT.path, "--rho", "1", "--reward-range", "1,0"], "low < high"),

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import random
 import secrets
+import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from itertools import product
 from multiprocessing import get_context
@@ -44,13 +46,13 @@ class Effort:
     longest: int = 32
 
     @classmethod
-    def for_time(cls, seconds: float, run: float) -> Effort:
+    def for_time(cls, seconds: float, run: float, arms: int) -> Effort:
         """What fits into the time, where a run of both worlds takes `run` seconds: a third each to search and learn."""
         runs = seconds / run
         scenarios = int(min(120, max(4, runs / 3 / 300)))
         pilot = int(min(200, max(20, runs / 3 / (ROUNDS * scenarios))))
         learn, test = min(10_000, max(200, runs / 6)), min(40_000, max(400, runs / 2))
-        return cls(scenarios, pilot, int(learn), int(test))
+        return cls(scenarios, pilot, int(learn), int(test), longest=max(32, 3 * arms))
 
 
 @dataclass(frozen=True)
@@ -151,8 +153,8 @@ class Worlds:
 
 
 def _play_many(target: Target, scenario: Scenario, order: list[float], look: bool) -> list[View]:
-    low, high, people = target.low, target.high, target.names_people
-    return [play(target.make(), scenario, secret, low, high, look, people) for secret in order]
+    with redirect_stdout(sys.stderr):  # an agent that prints must not write into the report
+        return [play(target, scenario, secret, look) for secret in order]
 
 
 def examine(

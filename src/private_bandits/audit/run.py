@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -69,7 +71,7 @@ def audit_all(
     check_positive("seconds", each)
     much = SHORT if short else Thoroughness(seconds=each)
     found = []
-    with progress("auditing") as report:
+    with progress("auditing") as report, redirect_stdout(sys.stderr):
         for i, target in enumerate(targets):
             found.append(audit(target, much, processes, seed, lambda x, i=i: report((i + x) / len(targets))))  # type: ignore[misc]
     return found
@@ -121,7 +123,7 @@ def _look_outside(
             # Where there is little else to see, the actions deserve the time.
             share = 0.5 if shows else 0.2 if look else 0.8
             run = _seconds_of_a_run(target, look) * 2 / worlds.processes
-            effort = outside.Effort.for_time(much.seconds * share, run)
+            effort = outside.Effort.for_time(much.seconds * share, run, target.arms)
             outcome = outside.examine(
                 target, target.claim, worlds, look, effort, FAILURE / 3, seed, partial(_advance, advance, begin)
             )
@@ -148,8 +150,7 @@ def _seconds_of_a_run(target: Target, look: bool) -> float:
     scenario = Scenario(20, 0, (0.5,) * target.arms, looks=10)
     times = []
     for _ in range(3):
-        agent = target.make()
         started = time.perf_counter()
-        play(agent, scenario, 0.0, target.low, target.high, look, target.names_people)
+        play(target, scenario, 0.0, look)
         times.append(time.perf_counter() - started)
     return min(times) + 1e-6

@@ -6,7 +6,6 @@ asks more often than it tells. The same script is run with the secret reward at 
 
 from __future__ import annotations
 
-import inspect
 import random
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -14,11 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from numbers import Real
 from typing import Any
-from zlib import crc32
-
-import numpy as np
 
 from private_bandits.audit.scores import View
+from private_bandits.audit.target import Target, action_of
 
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0, -1.0)
 OFTEN = (1, 2, 3, 4, 6, 8, 16, 32)
@@ -95,28 +92,27 @@ def changed(scenario: Scenario, dice: random.Random, longest: int) -> Scenario:
     return replace(other, secret=max(0, min(other.secret, other.steps - 1)))
 
 
-def play(
-    agent: Any, scenario: Scenario, secret: float, low: float, high: float, look: bool, people: bool = False
-) -> View:
-    """Run the scenario; the secret reward is this share of the range. look: see everything, not only actions.
+def play(target: Target, scenario: Scenario, secret: float, look: bool) -> View:
+    """Run the scenario on a fresh agent; the secret reward is this share of the range.
 
-    A refusal to answer is something shown as well. people: every ask names a new person.
+    look: see everything, not only actions. A refusal to answer is something shown as well.
     """
+    agent = target.make()
     actions: list[Hashable] = []
     shown: dict[str, float] = {}
     turns = [0] * len(scenario.levels)
     told = 0
     last: Any = None
     while told < scenario.steps:
-        batch = [_ask(agent, actions, people) for _ in range(min(scenario.batch, scenario.steps - told))]
+        batch = [_ask(target, agent, actions) for _ in range(min(scenario.batch, scenario.steps - told))]
         for decision, recommended in batch:
             forced = scenario.played[told] if told < len(scenario.played) else None
-            arm = recommended if forced is None else forced
-            place = arm if isinstance(arm, int) and 0 <= arm < len(turns) else crc32(str(arm).encode()) % len(turns)
+            place = target.place(recommended) if forced is None else forced
             share = secret if told == scenario.secret else _share(scenario.levels[place], turns[place])
             turns[place] += 1
             if decision is not None:
-                said = _tell(agent, decision, low + share * (high - low), forced)
+                reward = target.low + share * (target.high - target.low)
+                said = _tell(agent, decision, reward, None if forced is None else target.names[forced])
                 if look and said is not None:
                     _take(f"answer {told}", said, shown)
                 last = decision
@@ -124,7 +120,7 @@ def play(
         if look and told in OFTEN:
             _look(agent, f"after {told}", shown)
     for i in range(scenario.looks):
-        _ask(agent, actions, people)
+        _ask(target, agent, actions)
         if look and i < 3:
             _look(agent, f"look {i}", shown)
     if look:
@@ -133,9 +129,9 @@ def play(
     return tuple(actions), shown
 
 
-def _ask(agent: Any, actions: list[Hashable], people: bool) -> tuple[Any, Hashable]:
+def _ask(target: Target, agent: Any, actions: list[Hashable]) -> tuple[Any, Hashable]:
     try:
-        decision = agent.ask(person=f"person {len(actions)}") if people else agent.ask()
+        decision = target.ask(agent, len(actions))
         actions.append(action_of(decision))
     except Exception as error:
         decision = None
@@ -143,7 +139,7 @@ def _ask(agent: Any, actions: list[Hashable], people: bool) -> tuple[Any, Hashab
     return decision, actions[-1]
 
 
-def _tell(agent: Any, decision: Any, reward: float, played: int | None) -> Any:
+def _tell(agent: Any, decision: Any, reward: float, played: Hashable | None) -> Any:
     try:
         return agent.tell(decision, reward) if played is None else agent.tell(decision, reward, played=played)
     except Exception as error:
@@ -152,26 +148,6 @@ def _tell(agent: Any, decision: Any, reward: float, played: int | None) -> Any:
 
 def _share(level: float, turn: int) -> float:
     return float(turn % 2) if level < 0 else level
-
-
-def action_of(decision: Any) -> Hashable:
-    """The recommended action: .action, .arm, or the decision itself where it is a number or a name."""
-    for name in ("action", "arm"):
-        if hasattr(decision, name):
-            decision = getattr(decision, name)
-            break
-    if isinstance(decision, (tuple, list)) and decision:
-        decision = decision[0]
-    return int(decision) if isinstance(decision, (int, float, np.number)) else str(decision)
-
-
-def accepts(function: Any, name: str) -> bool:
-    """Whether a function takes an argument of this name."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    return any(p.name == name or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 # Everything else that an agent shows, as numbers under stable names.

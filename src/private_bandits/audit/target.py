@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from zlib import crc32
+
+import numpy as np
 
 from private_bandits.agent import Agent
 from private_bandits.audit.evidence import Claim
-from private_bandits.audit.scenario import accepts, action_of
 from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, RenyiDP, equal_budget, zCDP
 from private_bandits.errors import InvalidInput
 from private_bandits.guarantee import Unit
@@ -27,7 +32,8 @@ class Target:
     claim: Claim | None
     low: float
     high: float
-    arms: int
+    names: tuple[Hashable, ...]
+    """The actions, as a decision shows them."""
     inside: bool
     takes_path: bool
     may_play: bool
@@ -35,6 +41,15 @@ class Target:
     unit: Unit = "reward"
     for_people: Target | None = None
     """The same with the promise made to people, who may tell two rewards each."""
+
+    @property
+    def arms(self) -> int:
+        """How many actions there are."""
+        return len(self.names)
+
+    def place(self, action: Hashable) -> int:
+        """The number of an action; of one that was never seen before, one that depends on its name alone."""
+        return self.names.index(action) if action in self.names else crc32(str(action).encode()) % self.arms
 
     def ask(self, agent: Any, person: int) -> Any:
         """Ask as this person, where agents want to know."""
@@ -46,7 +61,9 @@ def of_policy(policy: Policy[Any], reward_range: tuple[float, float] = (0.0, 1.0
     claim = _claim(policy.promise, inside=True) if policy.promise.noise != "none" else None
     low, high = reward_range
     make = partial(Agent, policy, reward_range)
-    target = Target(f"{policy.name} {policy.promise}", make, claim, low, high, len(policy.arm_names), True, True, True)
+    target = Target(
+        f"{policy.name} {policy.promise}", make, claim, low, high, tuple(range(len(policy.arm_names))), True, True, True
+    )
     per_person = partial(make, unit="person", max_rewards_per_person=2)
     return replace(target, for_people=replace(target, make=per_person, names_people=True, unit="person"))
 
@@ -60,7 +77,11 @@ def of_factory(
     """Agents that a user's function makes. Without a budget the agent's own guarantee is taken at its word."""
     make = _load(factory) if isinstance(factory, str) else factory
     name = factory if isinstance(factory, str) else getattr(factory, "__qualname__", repr(factory))
-    agent = make()
+    try:
+        with redirect_stdout(sys.stderr):
+            agent = make()
+    except Exception as error:
+        raise InvalidInput(f"{name}() failed with {type(error).__name__}: {error}") from error
     for verb in ("ask", "tell"):
         if not callable(getattr(agent, verb, None)):
             raise InvalidInput(
@@ -78,7 +99,7 @@ def of_factory(
         claim,
         low,
         high,
-        len(agent.policy.arm_names) if inside else arms or count_arms(make, low, high),
+        tuple(range(len(agent.policy.arm_names))) if inside else find_actions(make, low, high, arms),
         inside,
         takes_path=accepts(make, "path"),
         may_play=accepts(agent.tell, "played"),
@@ -141,13 +162,40 @@ def _own_claim(agent: Any, name: str) -> Claim | None:
     return Claim("pure DP" if pure else "zCDP", promised)
 
 
-def count_arms(make: Callable[..., Any], low: float, high: float) -> int:
-    """How many actions show up when rewards are bad, good and mixed."""
-    seen = set()
+def find_actions(make: Callable[..., Any], low: float, high: float, arms: int | None) -> tuple[Hashable, ...]:
+    """The actions that show up when rewards are bad, good and mixed; 0, 1, ... where all are numbers."""
+    seen: set[Hashable] = set()
     for rewards in ((low,), (high,), (low, high), (high, low, low)):
-        agent = make()
-        for i in range(64):
-            decision = agent.ask()
-            seen.add(action_of(decision))
-            agent.tell(decision, rewards[i % len(rewards)])
-    return len(seen)
+        # An agent may refuse to go on, after its last step for instance: what it showed until then counts.
+        with suppress(Exception), redirect_stdout(sys.stderr):
+            agent = make()
+            for i in range(64):
+                decision = agent.ask()
+                seen.add(action_of(decision))
+                agent.tell(decision, rewards[i % len(rewards)])
+    if not seen:
+        raise InvalidInput("the agent refuses its first ask(): call it yourself to see why")
+    if all(isinstance(action, int) and action >= 0 for action in seen):
+        return tuple(range(max(arms or 0, 1 + max(a for a in seen if isinstance(a, int)))))
+    return tuple(sorted(seen, key=str))
+
+
+def action_of(decision: Any) -> Hashable:
+    """The recommended action: an attribute or key `action` or `arm`, or the decision itself."""
+    for name in ("action", "arm"):
+        if isinstance(decision, Mapping) and name in decision:
+            decision = decision[name]
+        elif hasattr(decision, name):
+            decision = getattr(decision, name)
+    if isinstance(decision, (tuple, list)) and decision:
+        decision = decision[0]
+    return int(decision) if isinstance(decision, (int, float, np.number)) else str(decision)
+
+
+def accepts(function: Any, name: str) -> bool:
+    """Whether a function takes an argument of this name."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(p.name == name for p in parameters)
