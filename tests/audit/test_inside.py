@@ -46,7 +46,7 @@ def test_agents_that_hide_their_noise_are_judged_from_outside(specimen: Specimen
 @pytest.mark.parametrize("specimen", RIGHT, ids=name)
 def test_right_agents_are_not_accused_from_inside(specimen: Specimen) -> None:
     target = of_factory(specimen.factory, pb.zCDP(specimen.rho))
-    found = exact.examine(target, scripts=4)
+    found = exact.examine(target, scripts=2)
     assert not found.flaws
     assert found.worst <= 1 + 1e-9
 
@@ -56,7 +56,7 @@ ONE_OF_EACH_NOISE = [t for t in shipped() if t.name.endswith(("zCDP(rho=0.5)", "
 
 @pytest.mark.parametrize("target", shipped(), ids=lambda t: t.name)
 def test_every_shipped_policy_keeps_its_promise_seen_from_inside(target: Target) -> None:
-    report = audit(target, replace(SHORT, seconds=0), processes=1)
+    report = audit(target, replace(SHORT, scripts=2, seconds=0), processes=1)
     assert not report.violated, report.to_dict()
     assert [part.name[0] for part in report.parts] == (["1", "2", "4"] if target.claim else ["1"])
 
@@ -81,7 +81,7 @@ def test_shipped_means_every_policy_with_every_budget_it_serves() -> None:
 
 def test_the_dearest_reward_costs_the_whole_budget() -> None:
     """Were the replays blind to the change, the cost would be zero; were the noise too large, it would be less."""
-    found = exact.examine(of_policy(pb.AdaCUCB(2, pb.zCDP(0.3))), scripts=4)
+    found = exact.examine(of_policy(pb.AdaCUCB(2, pb.zCDP(0.3))), scripts=2)
     assert found.worst == pytest.approx(1.0, abs=1e-9)
     assert found.replays > 100
 

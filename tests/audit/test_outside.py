@@ -222,7 +222,7 @@ def test_scores_tell_worlds_apart() -> None:
 def test_a_policy_is_judged_by_what_it_publishes_not_only_by_actions() -> None:
     target = of_policy(pb.AdaCUCB(2, pb.zCDP(2.0)))
     assert target.claim is not None
-    effort = Effort(scenarios=4, pilot=20, learn=300, test=1500)
+    effort = Effort(scenarios=4, pilot=12, learn=200, test=900, longest=8)
     outcome = examine(target, target.claim, Worlds(target, 1), True, effort, FAILURE, seed=0)
     assert not outcome.violated
     assert outcome.bound > 0.5  # the releases are seen: much more than actions show

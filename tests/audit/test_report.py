@@ -58,7 +58,7 @@ def test_a_right_agent_ends_with_exit_code_0_and_a_page(tmp_path: Path) -> None:
 
 
 def test_a_shipped_policy_by_name() -> None:
-    code, text = run("--policy", "adac-ucb", "--rho", "0.1", "--short", "--json", "--processes", "1")
+    code, text = run("--policy", "adac-ucb", "--rho", "0.1", "--short", "--json")
     (report,) = json.loads(text)["audits"]
     assert code == 0
     assert report["claim"] == "zCDP with rho = 0.1"

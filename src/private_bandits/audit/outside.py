@@ -50,8 +50,8 @@ class Effort:
         """What fits into the time, where a run of both worlds takes `run` seconds: a third each to search and learn."""
         runs = seconds / run
         scenarios = int(min(120, max(4, runs / 3 / 300)))
-        pilot = int(min(200, max(20, runs / 3 / (ROUNDS * scenarios))))
-        learn, test = min(10_000, max(200, runs / 6)), min(40_000, max(400, runs / 2))
+        pilot = int(min(200, max(12, runs / 3 / (ROUNDS * scenarios))))
+        learn, test = min(10_000, max(120, runs / 6)), min(40_000, max(240, runs / 2))
         return cls(scenarios, pilot, int(learn), int(test), longest=max(32, 3 * arms))
 
 

@@ -120,7 +120,8 @@ EXAMPLES: dict[str, Budget] = {
 
 def shipped(name: str = "all", budget: Budget | None = None) -> list[Target]:
     """The package's own policies, found by name or all of them, each with every budget or with the one given."""
-    names = sorted(POLICIES) if name == "all" else [name]
+    own = [n for n, policy in POLICIES.items() if policy.__module__.startswith("private_bandits.")]
+    names = sorted(own) if name == "all" else [name]
     found = []
     for one in names:
         policy = POLICIES[one]
