@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import os
 import random
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any
 
@@ -18,7 +20,7 @@ from private_bandits.audit.evidence import Claim
 from private_bandits.audit.outside import Effort, Worlds, examine
 from private_bandits.audit.scenario import Scenario, changed, plain_scenarios, play, random_scenario
 from private_bandits.audit.scores import by_discriminant, by_prefix
-from private_bandits.audit.target import accepts, action_of
+from private_bandits.audit.target import accepts
 from tests.audit.specimens import SPECIMENS, Specimen
 
 BLACK = [s for s in SPECIMENS.values() if s.group == "black"]
@@ -155,6 +157,25 @@ def test_what_drifts_with_time_accuses_nobody() -> None:
     assert not report.violated
 
 
+class Fluent(Coin):
+    """Returns itself, in which the raw reward lies: what is inside an object was not shown."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+        self.raw: list[float] = []
+
+    def tell(self, decision: Any, reward: float) -> Fluent:  # type: ignore[override]
+        super().tell(decision, reward)
+        self.raw.append(reward)
+        return self
+
+
+def test_what_lies_inside_a_returned_object_was_not_shown() -> None:
+    made = lambda: Fluent()  # noqa: E731  (and nothing that another process could be given)
+    report = audit(of_factory(made, pb.zCDP(0.01)), Thoroughness(seconds=1), processes=2)
+    assert not report.violated
+
+
 def test_a_scenario_says_what_it_does() -> None:
     scenario = Scenario(4, 1, (0.5, -1.0), played=(None, 1), batch=2, looks=3)
     text = str(scenario)
@@ -196,15 +217,68 @@ def test_play_tells_what_the_scenario_says() -> None:
     assert shown == {}
 
 
-def test_what_counts_as_an_action() -> None:
-    assert action_of(np.int64(3)) == 3
-    assert action_of("A") == "A"
-    assert action_of({"id": 7, "arm": "B"}) == "B"
-    assert action_of({"id": 7, "action": 1, "arm": "B"}) == 1
-    assert action_of((2, "id")) == 2
-    assert action_of(pb.Decision("x", 1, "B")) == 1
+class Shows:
+    """Recommends three actions in turn, in some form that a data scientist might choose."""
+
+    def __init__(self, form: Callable[[int, int], Any]) -> None:
+        self.form, self.step = form, 0
+
+    def ask(self) -> Any:
+        self.step += 1
+        return self.form(self.step, self.step % 3)
+
+    def tell(self, decision: Any, reward: float) -> None:
+        pass
+
+
+@dataclass
+class Offer:
+    item: int
+    key: str
+
+
+@pytest.mark.parametrize(
+    ("form", "names"),
+    [
+        (lambda step, arm: arm, (0, 1, 2)),
+        (lambda step, arm: np.int64(arm), (0, 1, 2)),
+        (lambda step, arm: "abc"[arm], ("a", "b", "c")),
+        (lambda step, arm: (0.25, 0.5, 0.75)[arm], (0.25, 0.5, 0.75)),
+        (lambda step, arm: (step, arm), (0, 1, 2)),
+        (lambda step, arm: {"id": step, "arm": "abc"[arm]}, ("a", "b", "c")),
+        (lambda step, arm: {"decision_id": f"x{step}", "item": arm}, (0, 1, 2)),
+        (lambda step, arm: Offer(arm, f"{step:x}"), (0, 1, 2)),
+        (lambda step, arm: pb.Decision(f"{step}", arm, "abc"[arm]), (0, 1, 2)),
+        (lambda step, arm: (arm, "red"), ("(0, 'red')", "(1, 'red')", "(2, 'red')")),
+    ],
+)
+def test_what_counts_as_an_action(form: Callable[[int, int], Any], names: tuple[Any, ...]) -> None:
+    target = of_factory(lambda: Shows(form), pb.zCDP(1))
+    assert target.names == names
+    agent = Shows(form)
+    assert [target.place(target.action(agent.ask())) for _ in range(4)] == [1, 2, 0, 1]
+
+
+def test_arguments_are_seen() -> None:
     assert accepts(pb.Agent.tell, "played")
     assert not accepts(Coin.tell, "played")
+
+
+@pytest.mark.parametrize(
+    "shown", [lambda raw: np.array(raw), lambda raw: [{"sum": x} for x in raw], lambda raw: {"m": raw}]
+)
+def test_estimates_and_ledgers_of_any_form_are_looked_at(shown: Callable[[list[float]], Any]) -> None:
+    class Leaky(Fluent):
+        def estimates(self) -> Any:
+            return shown(self.raw)
+
+    class Books(Fluent):
+        @property
+        def ledger(self) -> Any:
+            return shown(self.raw)
+
+    for kind in (Leaky, Books):
+        assert audit(of_factory(kind, pb.zCDP(0.5)), Thoroughness(seconds=1), processes=1).violated
 
 
 def test_scores_tell_worlds_apart() -> None:

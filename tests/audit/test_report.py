@@ -98,6 +98,13 @@ def fails() -> None:
     raise OSError("no database")
 
 
+ONLY = Chatty()
+
+
+def always_the_same() -> Chatty:
+    return ONLY
+
+
 def test_an_agent_that_prints_does_not_write_into_the_report() -> None:
     command = str(Path(sys.executable).with_name("private-bandits"))
     done = subprocess.run(
@@ -121,6 +128,7 @@ def test_an_agent_that_prints_does_not_write_into_the_report() -> None:
         (["--policy", "tests.audit.test_report:Mute", "--rho", "1"], "has no tell()"),
         (["--policy", "tests.audit.test_report:fails", "--rho", "1"], "failed with OSError: no database"),
         (["--policy", "tests.audit.test_report:Unwilling", "--rho", "1"], "refuses its first ask()"),
+        (["--policy", "tests.audit.test_report:always_the_same", "--rho", "1"], "the same agent twice"),
         (["--policy", RIGHT.path], "does not say what it keeps: give --rho"),
         (["--policy", RIGHT.path, "--rho", "-1"], "rho must be a positive"),
         (["--policy", RIGHT.path, "--rho", "1", "--reward-range", "1,0"], "low < high"),

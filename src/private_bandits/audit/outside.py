@@ -9,6 +9,7 @@ An accusation is wrong with probability at most `failure`, whatever the agent is
 
 from __future__ import annotations
 
+import pickle
 import random
 import secrets
 import sys
@@ -116,7 +117,7 @@ class Worlds:
     def __init__(self, target: Target, processes: int) -> None:
         self._target = target
         self._pools: list[Executor] = []
-        if processes > 1:
+        if processes > 1 and _travels(target):
             self._pools = [ProcessPoolExecutor(1, get_context("spawn")) for _ in range(processes)]
             probe = Scenario(12, 0, (0.5,) * target.arms)
             seen = [pool.submit(_play_many, target, probe, [0.0] * 8, False) for pool in self._pools]
@@ -150,6 +151,15 @@ class Worlds:
         for pool in self._pools:
             pool.shutdown(cancel_futures=True)
         self._pools = []
+
+
+def _travels(target: Target) -> bool:
+    """Whether another process can be given it: not where a function in a function makes the agents."""
+    try:
+        pickle.dumps(target)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return False
+    return True
 
 
 def _play_many(target: Target, scenario: Scenario, order: list[float], look: bool) -> list[View]:

@@ -14,8 +14,11 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from private_bandits.audit.scores import View
-from private_bandits.audit.target import Target, action_of
+from private_bandits.audit.target import Target
+from private_bandits.ledger import Ledger
 
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0, -1.0)
 OFTEN = (1, 2, 3, 4, 6, 8, 16, 32)
@@ -132,7 +135,7 @@ def play(target: Target, scenario: Scenario, secret: float, look: bool) -> View:
 def _ask(target: Target, agent: Any, actions: list[Hashable]) -> tuple[Any, Hashable]:
     try:
         decision = target.ask(agent, len(actions))
-        actions.append(action_of(decision))
+        actions.append(target.action(decision))
     except Exception as error:
         decision = None
         actions.append(f"refused: {type(error).__name__}")
@@ -162,11 +165,11 @@ def _look(agent: Any, when: str, shown: dict[str, float]) -> None:
 
 def _look_at_ledger(agent: Any, shown: dict[str, float]) -> None:
     with suppress(Exception):
-        for row in agent.ledger:
-            label = ",".join(getattr(row, "episodes", ())) or str(getattr(row, "number", ""))
-            _take(f"ledger/{label}", getattr(row, "values", row), shown)
-        shown["ledger/rows"] = float(len(agent.ledger))
-        _take("ledger/total", agent.ledger.total, shown)
+        ledger = agent.ledger
+        ours = isinstance(ledger, Ledger)
+        _take("ledger", {",".join(row.episodes): row.values for row in ledger} if ours else ledger, shown)
+        _take("rows", len(ledger), shown)
+        _take("total", ledger.total, shown)
     for name in ("guarantee", "settings", "__repr__"):
         with suppress(Exception):
             value = getattr(agent, name)
@@ -212,6 +215,6 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
         return ((f.name, getattr(value, f.name)) for f in fields(value))
     if hasattr(value, "_asdict"):
         return iter(value._asdict().items())
-    if isinstance(value, Sequence):
+    if isinstance(value, (Sequence, np.ndarray)):
         return enumerate(value)
-    return iter(vars(value).items()) if hasattr(value, "__dict__") else iter(())
+    return iter(())  # some object: what is inside it was not shown

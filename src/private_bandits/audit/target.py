@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import partial
 from typing import Any
 from zlib import crc32
@@ -37,6 +38,8 @@ class Target:
     inside: bool
     takes_path: bool
     may_play: bool
+    parts: tuple[int, ...] = (0,)
+    """The parts of a decision that say what is recommended; others are ids."""
     names_people: bool = False
     unit: Unit = "reward"
     for_people: Target | None = None
@@ -46,6 +49,10 @@ class Target:
     def arms(self) -> int:
         """How many actions there are."""
         return len(self.names)
+
+    def action(self, decision: Any) -> Hashable:
+        """What a decision recommends."""
+        return _joined(parts_of(decision), self.parts)
 
     def place(self, action: Hashable) -> int:
         """The number of an action; of one that was never seen before, one that depends on its name alone."""
@@ -75,13 +82,16 @@ def of_factory(
     arms: int | None = None,
 ) -> Target:
     """Agents that a user's function makes. Without a budget the agent's own guarantee is taken at its word."""
-    make = _load(factory) if isinstance(factory, str) else factory
+    function = _load(factory) if isinstance(factory, str) else factory
+    make = Named(factory) if isinstance(factory, str) else factory
     name = factory if isinstance(factory, str) else getattr(factory, "__qualname__", repr(factory))
     try:
         with redirect_stdout(sys.stderr):
-            agent = make()
+            agent, another = make(), make()
     except Exception as error:
         raise InvalidInput(f"{name}() failed with {type(error).__name__}: {error}") from error
+    if agent is another:
+        raise InvalidInput(f"{name}() returns the same agent twice: an audit needs a fresh one each time")
     for verb in ("ask", "tell"):
         if not callable(getattr(agent, verb, None)):
             raise InvalidInput(
@@ -93,16 +103,18 @@ def of_factory(
         raise InvalidInput(f"reward_range must be low < high, got ({low}, {high})")
     claim = _claim(budget, inside) if budget is not None else _own_claim(agent, name)
     settings = agent.settings if inside else {}
+    names, parts = (tuple(range(len(agent.policy.arm_names))), (0,)) if inside else find_actions(make, low, high, arms)
     return Target(
         name,
         make,
         claim,
         low,
         high,
-        tuple(range(len(agent.policy.arm_names))) if inside else find_actions(make, low, high, arms),
+        names,
         inside,
-        takes_path=accepts(make, "path"),
+        takes_path=accepts(function, "path"),
         may_play=accepts(agent.tell, "played"),
+        parts=parts,
         names_people=settings.get("max_rewards_per_person") is not None,
         unit=settings.get("unit", "reward"),
     )
@@ -128,6 +140,17 @@ def shipped(name: str = "all", budget: Budget | None = None) -> list[Target]:
         budgets = [EXAMPLES[n] for n in policy.notions] if budget is None else [equal_budget(budget, policy.notions)]
         found += [of_policy(policy.example(b)) for b in budgets]
     return found
+
+
+@dataclass(frozen=True)
+class Named:
+    """The function that `module:name` names, found by this name in other processes too."""
+
+    path: str
+
+    def __call__(self, **options: Any) -> Any:
+        """Call it."""
+        return load_object(self.path)(**options)
 
 
 def _load(path: str) -> Callable[..., Any]:
@@ -163,34 +186,61 @@ def _own_claim(agent: Any, name: str) -> Claim | None:
     return Claim("pure DP" if pure else "zCDP", promised)
 
 
-def find_actions(make: Callable[..., Any], low: float, high: float, arms: int | None) -> tuple[Hashable, ...]:
-    """The actions that show up when rewards are bad, good and mixed; 0, 1, ... where all are numbers."""
-    seen: set[Hashable] = set()
+def find_actions(
+    make: Callable[..., Any], low: float, high: float, arms: int | None
+) -> tuple[tuple[Hashable, ...], tuple[int, ...]]:
+    """The actions that show up when rewards are bad, good and mixed, and which parts of a decision make them.
+
+    A part that is never the same twice is an id.
+    """
+    runs: list[list[tuple[Hashable, ...]]] = []
     for rewards in ((low,), (high,), (low, high), (high, low, low)):
+        runs.append([])
         # An agent may refuse to go on, after its last step for instance: what it showed until then counts.
         with suppress(Exception), redirect_stdout(sys.stderr):
             agent = make()
             for i in range(64):
                 decision = agent.ask()
-                seen.add(action_of(decision))
+                runs[-1].append(parts_of(decision))
                 agent.tell(decision, rewards[i % len(rewards)])
+    seen = [parts for run in runs for parts in run]
     if not seen:
         raise InvalidInput("the agent refuses its first ask(): call it yourself to see why")
-    if all(isinstance(action, int) and action >= 0 for action in seen):
-        return tuple(range(max(arms or 0, 1 + max(a for a in seen if isinstance(a, int)))))
-    return tuple(sorted(seen, key=str))
+    width = min(map(len, seen))
+    keep = tuple(i for i in range(width) if any(len({p[i] for p in run}) < max(2, len(run)) for run in runs))
+    keep = keep or tuple(range(width))
+    names = {_joined(parts, keep) for parts in seen}
+    numbers = [name for name in names if isinstance(name, int)]
+    if len(numbers) == len(names) and min(numbers) >= 0 and max(numbers) < 1000:
+        return tuple(range(max(arms or 0, 1 + max(numbers)))), keep
+    return tuple(sorted(names, key=str)), keep
 
 
-def action_of(decision: Any) -> Hashable:
-    """The recommended action: an attribute or key `action` or `arm`, or the decision itself."""
+def parts_of(decision: Any) -> tuple[Hashable, ...]:
+    """What a decision says: its `action` or `arm` where it has one, or else all of its fields or elements."""
     for name in ("action", "arm"):
         if isinstance(decision, Mapping) and name in decision:
-            decision = decision[name]
-        elif hasattr(decision, name):
-            decision = getattr(decision, name)
-    if isinstance(decision, (tuple, list)) and decision:
-        decision = decision[0]
-    return int(decision) if isinstance(decision, (int, float, np.number)) else str(decision)
+            return (_plain(decision[name]),)
+        if hasattr(decision, name):
+            return (_plain(getattr(decision, name)),)
+    if isinstance(decision, Mapping):
+        return tuple(_plain(value) for value in decision.values())
+    if isinstance(decision, (tuple, list)):
+        return tuple(map(_plain, decision))
+    if hasattr(decision, "__dict__") and not isinstance(decision, Enum):
+        return tuple(_plain(value) for name, value in vars(decision).items() if name[0] != "_")
+    return (_plain(decision),)
+
+
+def _plain(value: Any) -> Hashable:
+    if isinstance(value, (int, float, np.number)):
+        return int(value) if value == int(value) else float(value)
+    return str(value)
+
+
+def _joined(parts: tuple[Hashable, ...], keep: tuple[int, ...]) -> Hashable:
+    chosen = tuple(parts[i] for i in keep if i < len(parts))
+    return chosen[0] if len(chosen) == 1 else str(chosen)
 
 
 def accepts(function: Any, name: str) -> bool:
