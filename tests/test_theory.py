@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import itertools
 import json
 import math
@@ -395,6 +396,74 @@ def test_least_rho_against_a_plain_search(p: float, q: float) -> None:
     )
     assert least_rho(p, q) == pytest.approx(plain, rel=1e-5, abs=1e-9)
     assert least_rho(p, q) == least_rho(q, p)
+
+
+def precise_least_rho(p: float, q: float) -> decimal.Decimal:
+    """The same in 60 digits: KL, and the best of many orders, looked at closer and closer. Never above the truth."""
+    one = decimal.Decimal(1)
+    best = decimal.Decimal(0)
+    for x, y in ((decimal.Decimal(p), decimal.Decimal(q)), (decimal.Decimal(q), decimal.Decimal(p))):
+        up, down = (x / y).ln(), ((one - x) / (one - y)).ln()
+        best = max(best, x * up + (one - x) * down)
+        low, high = decimal.Decimal("-7"), decimal.Decimal(30)
+        for _ in range(14):
+            tried = {}
+            for i in range(41):
+                t = (low + (high - low) * i / 40).exp()
+                tried[i] = (x * (t * up).exp() + (one - x) * (t * down).exp()).ln() / (t * (one + t))
+            at = max(tried, key=lambda i: tried[i])
+            best = max(best, tried[at])
+            low, high = low + (high - low) * max(at - 1, 0) / 40, low + (high - low) * min(at + 1, 40) / 40
+    return best
+
+
+@pytest.mark.parametrize(
+    ("p", "q"),
+    [
+        (0.37111096809046007, 0.999999999999999),
+        (0.3, 1 - 1e-6),
+        (0.1, 1 - 2**-53),
+        (1e-12, 1 - 1e-12),
+        (0.999, 1 - 1e-15),
+        (1 - 1e-9, 1 - 1e-12),
+        (1e-300, 0.5),
+        (0.5, 0.5 + 1e-7),
+        (0.1, 0.9),
+        (0.0017, 0.0019),
+        (5e-324, 0.99),
+    ],
+)
+def test_least_rho_is_never_above_the_truth(p: float, q: float) -> None:
+    with decimal.localcontext() as context:
+        context.prec, context.Emax, context.Emin = 60, decimal.MAX_EMAX, decimal.MIN_EMIN
+        truth = precise_least_rho(p, q)
+        assert truth * (1 - decimal.Decimal("1e-6")) <= decimal.Decimal(least_rho(p, q)) <= truth
+    assert least_rho(p, q) == least_rho(q, p)
+    assert largest_probability(math.nextafter(float(truth), math.inf), 1, p) >= q
+    assert rewards_needed(float(truth), p, q) == 1
+    assert rewards_needed(float(truth) / 9, p, q) <= 3
+
+
+def test_numbers_too_large_for_a_float() -> None:
+    assert largest_probability(0.1, 10**200, 0.5) == largest_probability(PureDP(0.1), 10**400, 0.5) == 1
+    assert largest_probability(0.0, 10**200, 0.5) == 0.5
+    assert largest_shift(0.1, 10**200) == largest_shift(PureDP(0.1), 10**400) == 1
+    assert robustness(0.1, 10**200).largest == shift_bounds(0.1, 10**200)["exact"] == 1
+    assert kl_of_group(0.1, 10**200) == math.inf
+    assert kl_of_group(0.0, 10**200) == 0
+    assert largest_probability(0.1, 1, 5e-324) < 1e-100
+
+
+@steady
+@given(chances, st.floats(-12, -1))
+def test_pure_dp_counts_close_probabilities_right(p: float, exponent: float) -> None:
+    """Two coins that are m epsilon apart need at most m rewards, however close they are."""
+    q = p + (1 - p) * 10.0**exponent
+    with decimal.localcontext() as context:
+        context.prec = 60
+        x, y = decimal.Decimal(p), decimal.Decimal(q)
+        apart = max((y / x).ln(), ((1 - x) / (1 - y)).ln())
+    assert rewards_needed(PureDP(float(apart) / 3 * (1 + 1e-12)), p, q) == 3
 
 
 @steady

@@ -45,7 +45,11 @@ def renyi_of_group(rho: float, distance: int, alpha: float) -> float:
     """
     if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 1 <= alpha < math.inf:
         raise InvalidInput(f"alpha must be a finite number, at least 1, got {alpha!r}")
-    return _times(_checked_rho(rho), _checked_count("distance", distance) ** 2 * float(alpha))
+    rho, places = _checked_rho(rho), _checked_count("distance", distance)
+    try:
+        return _times(rho, places**2 * float(alpha))
+    except OverflowError:  # more places than a float can hold
+        return _times(math.inf, rho)
 
 
 def kl_of_group(rho: float, distance: int) -> float:
@@ -219,7 +223,9 @@ def least_rho(p: float, p_prime: float) -> float:
         return 0.0
     if p in (0, 1) or p_prime in (0, 1):
         return math.inf
-    return _least_rho(min(p, p_prime), abs(p_prime - p))
+    low, high = min(p, p_prime), max(p, p_prime)
+    up, down = _log_ratios(low, high)
+    return max(_least_rho_of(low, high, up, down), _least_rho_of(high, low, -up, -down))
 
 
 def largest_probability(budget: float | Budget, rewards: int, probability: float) -> float:
@@ -241,12 +247,13 @@ def largest_probability(budget: float | Budget, rewards: int, probability: float
         return 1.0
     if isinstance(budget, PureDP):
         return _up(min(p * math.exp(min(strength, 700.0)), 1 - math.exp(-strength) * (1 - p)))
-    low, high = 0.0, min(1 - p, _largest_shift(strength))
+    low, high = p, _up(p + _largest_shift(strength))
     while True:
-        middle = (low + high) / 2
-        if not low < middle < high or high - low < 1e-12 * high:
-            return _up(p + high)
-        if _least_rho(p, middle) <= strength:
+        # p may be tiny: first through the powers of ten
+        middle = math.sqrt(low) * math.sqrt(high) if high > 4 * low else (low + high) / 2
+        if not low < middle < high:
+            return high
+        if least_rho(p, middle) <= strength:
             low = middle
         else:
             high = middle
@@ -311,7 +318,8 @@ def rewards_needed(budget: float | Budget, p: float, p_prime: float) -> float:
     if one == 0 or p in (0, 1) or p_prime in (0, 1):
         return math.inf
     if isinstance(budget, PureDP):
-        exact = max(abs(math.log(p_prime / p)), abs(math.log((1 - p_prime) / (1 - p)))) / one
+        up, down = _log_ratios(min(p, p_prime), max(p, p_prime))
+        exact = max(up, -down) / one
     else:
         exact = math.sqrt(least_rho(p, p_prime) / one)
     return max(1, math.ceil(exact * (1 - 1e-12)))
@@ -400,18 +408,23 @@ ORDERS = np.exp(np.linspace(math.log(1e-3), math.log(1e12), 181))
 """alpha - 1 of the Renyi orders that are looked at first."""
 
 
-def _least_rho(p: float, shift: float) -> float:
-    """sup over alpha of D_alpha/alpha between coins of p and p + shift, 0 < shift < 1 - p, both ways, from below."""
-    share = shift / (1 - p)
-    if share >= 1 or p + shift >= 1:
-        return math.inf
-    up, down = math.log1p(shift / p), math.log1p(-share)
-    return max(_least_rho_of(p, p + shift, up, down), _least_rho_of(p + shift, p, -up, -down))
+def _log_ratios(low: float, high: float) -> tuple[float, float]:
+    """log(high/low) and log((1-high)/(1-low)) of 0 < low < high < 1, each to a few units in the last place.
+
+    Far apart they are logarithms of quotients: 1 - high is exact for high >= 1/2, and 1 - (low + shift) would not be.
+    Close together they are taken from the difference, which is then exact up to one rounding.
+    """
+    ratio, rest = high / low, (1 - high) / (1 - low)
+    if ratio < 2:
+        up = math.log1p((high - low) / low)
+    else:
+        up = math.log(ratio) if ratio < math.inf else math.log(high) - math.log(low)
+    return up, math.log1p((low - high) / (1 - low)) if rest > 0.5 else math.log(rest)
 
 
 def _least_rho_of(p: float, q: float, up: float, down: float) -> float:
     """sup over alpha of D_alpha/alpha from a coin of q to one of p, up = log(q/p), down = log((1-q)/(1-p))."""
-    best = q * up + (1 - q) * down - 1e-15 * (q * abs(up) + (1 - q) * abs(down))  # alpha = 1, less rounding
+    best = q * up + (1 - q) * down - 2e-15 * (q * abs(up) + (1 - q) * abs(down))  # alpha = 1, less rounding
     excess = ORDERS
     for _ in range(3):
         values = _renyi_rates(p, up, down, excess)
@@ -428,13 +441,14 @@ def _renyi_rates(p: float, up: float, down: float, excess: NDArray[np.float64]) 
     The coin's two outcomes have probabilities p and 1 - p under the second law, and log ratios `up` and `down`.
     """
     alpha = 1 + excess
+    excess = alpha - 1  # of the alpha that is used: the sum was rounded
     large = alpha * max(abs(up), abs(down)) > 1
     safe = np.where(large, 0.0, alpha)  # the other branch, where this one would overflow
     parts = p * np.expm1(safe * up), (1 - p) * np.expm1(safe * down)
     near = np.log1p(parts[0] + parts[1])
-    near_error = 1e-15 * (np.abs(parts[0]) + np.abs(parts[1]))
+    near_error = 3e-15 * (np.abs(parts[0]) + np.abs(parts[1]))
     far = np.logaddexp(math.log(p) + alpha * up, math.log1p(-p) + alpha * down)
-    far_error = 1e-15 * (abs(math.log(p)) + abs(math.log1p(-p)) + alpha * max(abs(up), abs(down)))
+    far_error = 2e-15 * (abs(math.log(p)) + abs(math.log1p(-p)) + alpha * max(abs(up), abs(down)))
     logs: NDArray[np.float64] = np.where(large, far - far_error, near - near_error)
     return logs / (excess * alpha)
 
@@ -458,9 +472,11 @@ def _strength(budget: float | Budget, rewards: int) -> float:
     """What the budget is for that many rewards together: rho m^2, or m epsilon of pure DP."""
     if rewards == 0:
         return 0.0
-    if isinstance(budget, Budget):
-        return budget.group_cost(budget.level, rewards)
-    return _checked_rho(budget) * rewards**2
+    level = budget.level if isinstance(budget, Budget) else _checked_rho(budget)
+    try:
+        return budget.group_cost(level, rewards) if isinstance(budget, Budget) else level * rewards**2
+    except OverflowError:  # more rewards than a float can hold
+        return math.inf if level else 0.0
 
 
 def _up(probability: float) -> float:

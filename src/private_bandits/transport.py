@@ -203,15 +203,6 @@ def coupled_run(policy: PolicyRule, instance1: Instance, instance2: Instance, ho
     )
 
 
-def expected_squared_distance(policy: PolicyRule, instance1: Instance, instance2: Instance, horizon: int) -> float:
-    """E[d(R, R')^2] of a policy's coupled run: how many rewards differ, squared, on average. See `coupled_run`.
-
-    >>> round(expected_squared_distance(lambda history: [1.0], [{0: 0.5, 1: 0.5}], [{1: 1.0}], horizon=2), 12)
-    1.5
-    """
-    return coupled_run(policy, instance1, instance2, horizon).distance_squared
-
-
 def kl_divergence(p: Mapping[X, float], q: Mapping[X, float]) -> float:
     """KL divergence from p to q in nats; infinite where p has mass and q has none.
 

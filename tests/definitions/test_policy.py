@@ -97,6 +97,8 @@ def test_names_and_numbers_mean_the_same() -> None:
         ([], "must be a JSON object"),
         ({"arms": 2}, "needs the key 'horizon'"),
         (tiny(colour="red"), "unknown key 'colour': it may have arms"),
+        (tiny(name=3), "name must be a text, got 3"),
+        (tiny(name=None), "name must be a text, got None"),
         (tiny(arms=0), "arms must be a number from 1"),
         (tiny(arms="two"), "arms must be a number or a list of names"),
         (tiny(arms=["a", "a"]), "different names"),
@@ -170,8 +172,57 @@ def test_bad_arrays_and_callables() -> None:
         SmallPolicy.from_callable(lambda history: (1,), arms=1, horizon=1, rewards=["a"])  # type: ignore[list-item]
 
 
+def test_a_rule_that_fails_is_told_where() -> None:
+    def fails(history: Any) -> Any:
+        if history:
+            raise KeyError("two\nlines")
+        return 0.5, 0.5
+
+    with pytest.raises(InvalidPolicy, match=re.escape("failed for the history [[0, 0]]: KeyError: 'two\\nlines'")):
+        SmallPolicy.from_callable(fails, arms=2, horizon=2)
+    with pytest.raises(InvalidPolicy, match=r"failed for the history \[\] with context 0: TypeError: .* 1 positional"):
+        SmallPolicy.from_callable(lambda history: (0.5, 0.5), arms=2, horizon=2, contexts=2)
+    with pytest.raises(InvalidPolicy, match=r"the rule failed for the history \[\]: TypeError: .*'context'"):
+        SmallPolicy.from_callable(lambda history, context: (0.5, 0.5), arms=2, horizon=2)
+
+
+def test_whole_rewards_can_be_looked_up() -> None:
+    table = ((0.2, 0.8), (0.6, 0.4), (0.5, 0.5))
+    rule = lambda history: table[history[0][1]] if history else (0.5, 0.5)  # noqa: E731
+    policy = SmallPolicy.from_callable(rule, arms=2, horizon=2, rewards=[0.0, np.float64(1), 2])
+    assert policy.row([(1, 1.0)]) == (0.6, 0.4)
+    seen: list[Any] = []
+
+    def listening(history: Any) -> list[float]:
+        seen.extend(history)
+        return [1.0]
+
+    SmallPolicy.from_callable(listening, arms=1, horizon=2, rewards=[0.5, 1.0])
+    assert [type(reward) for _, reward in seen] == [float, int]
+
+
+def test_one_name_is_a_list_of_one() -> None:
+    assert list(analyse(counterexample(), "view").results) == ["view"]
+
+
 def test_levels_that_make_no_sense() -> None:
     policy = counterexample()
+    wrong: Any
+    for wrong in ("0.1", None, True, [0.1]):
+        with pytest.raises(InvalidInput, match="epsilon must be at least 0"):
+            delta_at(policy, "view", wrong)
+        with pytest.raises(InvalidInput, match="delta must be at least 0 and below 1"):
+            analyse(policy, delta=wrong)
+        with pytest.raises(InvalidInput, match="tolerance must lie between"):
+            rho_of(policy, "view", wrong)
+        with pytest.raises(InvalidInput, match="model must be one of view, table"):
+            delta_at(policy, wrong, 1.0)
+        with pytest.raises(InvalidInput, match="observer must be later or others"):
+            delta_at(policy, "view", 1.0, wrong)
+        with pytest.raises(InvalidInput, match="model must be one of view, table"):
+            analyse(policy, [wrong])
+    with pytest.raises(InvalidInput, match="models must be a name or a list of names, got 3"):
+        analyse(policy, 3)  # type: ignore[arg-type]
     for epsilon in (-0.1, float("nan"), float("inf")):
         with pytest.raises(InvalidInput, match="epsilon must be at least 0"):
             delta_at(policy, "view", epsilon)

@@ -143,6 +143,25 @@ def test_2b_does_not_hold_for_epsilon_and_delta() -> None:
     assert max(inside) > delta_at(policy, "interactive", 0) + 0.1
 
 
+def test_2b_fails_the_other_way_too_from_four_steps_on() -> None:
+    """At step 3 arm 0 is recommended always: pi^B reads one cell, where B plays two arms and reads two."""
+    tests = {(0, 0): (0.5, 0.1), (1, 1): (0.9, 0.5)}  # what step 4 tells of the first reward; else nothing
+
+    def rule(history: tuple[tuple[int, int], ...]) -> tuple[float, float]:
+        if len(history) in (0, 2):
+            return 1.0, 0.0
+        first = history[0][1]
+        x = (0.7, 0.3)[first] if len(history) == 1 else tests.get(history[2], (0.5, 0.5))[first]
+        return x, 1 - x
+
+    policy = SmallPolicy.from_callable(rule, arms=2, horizon=4)
+    # Steps 1 and 3 have one recommendation and the arms of steps 1 and 2 do not matter: four adversaries are all.
+    every = [lambda seen, a=a: a[seen[1]] if len(seen) == 3 else 0 for a in product((0, 1), repeat=2)]
+    inside = [delta_at(compose_with_adversary(policy, b), "table", 0) for b in every]
+    assert max(inside) == pytest.approx(0.48)
+    assert delta_at(policy, "interactive", 0) == pytest.approx(0.56)
+
+
 @quick
 @given(policies, st.data())
 def test_reduction_1_from_lists_to_tables(policy: SmallPolicy, data: st.DataObject) -> None:
@@ -227,6 +246,11 @@ def test_interactive_can_beat_interactive_on_lists() -> None:
     policy = SmallPolicy.from_callable(rule, arms=2, horizon=3)
     assert delta_at(policy, "interactive-view", 0) == pytest.approx(0.48)
     assert delta_at(policy, "interactive", 0) == pytest.approx(0.56)
+    # With the arms of the tests swapped, following the recommendations is best: table is not below interactive-view.
+    tests = {(1 - arm, reward): told for (arm, reward), told in tests.items()}
+    policy = SmallPolicy.from_callable(rule, arms=2, horizon=3)
+    assert delta_at(policy, "interactive-view", 0) == pytest.approx(0.48)
+    assert delta_at(policy, "table", 0) == pytest.approx(0.56)
 
 
 def test_constant_adversaries_of_every_length_agree_with_the_engine() -> None:

@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize
 
 from private_bandits.definitions import SmallPolicy, delta_at, epsilon_at, rho_of
-from private_bandits.definitions.numerics import expm2, log_ratio
+from private_bandits.definitions.tree import accurate_log_ratio, expm2
 from tests.definitions import oracle
 
 MODELS = ("view", "table", "interactive-view", "interactive", "adaptive")
@@ -129,6 +129,38 @@ def test_pairs_that_are_set_aside_early_are_not_worse(monkeypatch: pytest.Monkey
         assert bracket.low * (1 - 1e-9) <= estimate <= bracket.high
 
 
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("x", [1 / 3, 0.1, 0.3, 0.7, 1 / 7, 1e-9])
+def test_a_delta_that_is_reached_exactly(model: str, x: float) -> None:
+    """Arm 0 is impossible after reward 0 and has probability x after reward 1: at delta = x no epsilon is needed."""
+
+    def rule(history: tuple[tuple[int, int], ...]) -> tuple[float, float]:
+        return (0.5, 0.5) if not history else ((x, 1 - x) if history[0][1] else (0.0, 1.0))
+
+    policy = SmallPolicy.from_callable(rule, arms=2, horizon=2)
+    assert epsilon_at(policy, model, x) == 0
+    assert epsilon_at(policy, model, x * (1 - 1e-13)) == math.inf
+
+
+def test_a_small_delta_does_not_hide_behind_the_rounding_of_a_large_probability() -> None:
+    def rule(history: tuple[tuple[int, int], ...]) -> tuple[float, float, float]:
+        return (1.0, 0.0, 0.0) if not history else ((0.6, 0.4, 2e-17) if history[0][1] else (0.4, 0.6, 0.0))
+
+    policy = SmallPolicy.from_callable(rule, arms=3, horizon=2)
+    assert epsilon_at(policy, "table", 1e-17) == math.inf
+    assert epsilon_at(policy, "table", 3e-17) == pytest.approx(math.log(1.5))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_smallest_probability_there_is(model: str) -> None:
+    def rule(history: tuple[tuple[int, int], ...]) -> tuple[float, float]:
+        return (0.5, 0.5) if not history or not history[-1][1] else (5e-324, 1.0)
+
+    policy = SmallPolicy.from_callable(rule, arms=2, horizon=2)
+    assert epsilon_at(policy, model, 0) == pytest.approx(-math.log(5e-324) - math.log(2))
+    assert rho_of(policy, model).low > 600
+
+
 def test_differences_to_full_precision() -> None:
     with decimal.localcontext() as context:
         context.prec = 60
@@ -136,6 +168,6 @@ def test_differences_to_full_precision() -> None:
             exact = decimal.Decimal(x)
             assert expm2(np.array(x)) == pytest.approx(float(exact.exp() - 1 - exact), rel=1e-14, abs=0)
         for p, q in ((0.3 + 1e-13, 0.3), (0.1, 0.1 + 1e-9), (0.7, 0.2), (1e-300, 0.9)):
-            found = log_ratio(np.array(p), np.array(q), np.array(p - q))
+            found = accurate_log_ratio(np.array(p), np.array(q), np.array(p - q))
             expected = (decimal.Decimal(p) / decimal.Decimal(q)).ln()
             assert found == pytest.approx(float(expected), rel=1e-14, abs=0)

@@ -53,7 +53,9 @@ class Effort:
         scenarios = int(min(120, max(4, runs / 3 / 300)))
         pilot = int(min(200, max(12, runs / 3 / (ROUNDS * scenarios))))
         learn, test = min(10_000, max(120, runs / 6)), min(40_000, max(240, runs / 2))
-        return cls(scenarios, pilot, int(learn), int(test), longest=max(32, 3 * arms))
+        # Some agents learn only now and then: where it costs little, wait for them.
+        longest = max(3 * arms, 100 if run < 1e-3 else 48 if run < 4e-3 else 32)
+        return cls(scenarios, pilot, int(learn), int(test), longest)
 
 
 @dataclass(frozen=True)

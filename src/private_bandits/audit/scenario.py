@@ -57,7 +57,7 @@ class Scenario:
 def plain_scenarios(arms: int, longest: int) -> list[Scenario]:
     """The attacks that hurt index policies most: an early secret, and other arms that wait for it to look good."""
     found = []
-    for steps in sorted({min(s, longest) for s in (arms + 1, 3 * arms, 6 * arms, 32)}):
+    for steps in sorted({min(s, longest) for s in (arms + 1, 3 * arms, 6 * arms, 32, 100)}):
         for secret in sorted({0, arms - 1, steps // 2}):
             for own, other in ((0.5, 1.0), (0.0, 0.5), (1.0, 1.0)):
                 levels = tuple(own if a == secret else other for a in range(arms))
@@ -67,7 +67,9 @@ def plain_scenarios(arms: int, longest: int) -> list[Scenario]:
 
 def random_scenario(dice: random.Random, arms: int, may_play: bool, longest: int) -> Scenario:
     """A scenario to try. Early secrets and extreme rewards are likelier: noise is largest beside few rewards."""
-    steps = dice.choice([s for s in (arms + 1, 2 * arms, 3 * arms, 8, 12, 16, 24, 32) if s <= longest] or [longest])
+    steps = dice.choice(
+        [s for s in (arms + 1, 2 * arms, 3 * arms, 8, 12, 16, 24, 32, 48, 100) if s <= longest] or [longest]
+    )
     secret = min(int(dice.expovariate(3 / steps)), steps - 1) if dice.random() < 0.7 else dice.randrange(steps)
     levels = tuple(dice.choice(LEVELS) for _ in range(arms))
     played: tuple[int | None, ...] = ()

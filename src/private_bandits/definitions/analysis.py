@@ -55,7 +55,7 @@ class Analysis:
 
 def analyse(
     policy: SmallPolicy,
-    models: Sequence[str] | None = None,
+    models: str | Sequence[str] | None = None,
     epsilon: float = 1.0,
     delta: float = 0.0,
     tolerance: float = 1e-6,
@@ -70,9 +70,12 @@ def analyse(
     [0.9436, 0.984]
     """
     began = time.perf_counter()
-    chosen = [resolve(policy.space, name, observer) for name in models or (PLAIN + JOINT if policy.contexts else PLAIN)]
+    names = [models] if isinstance(models, str) else models or (PLAIN + JOINT if policy.contexts else PLAIN)
+    if not isinstance(names, Sequence):
+        raise InvalidInput(f"models must be a name or a list of names, got {models!r}")
+    chosen = [resolve(policy.space, name, observer) for name in names]
     if len({model.name for model in chosen}) != len(chosen):
-        raise InvalidInput(f"models must be different, got {list(models or ())!r}")
+        raise InvalidInput(f"models must be different, got {list(names)!r}")
     LargestDelta(epsilon), SmallestEpsilon(delta), SmallestRho(tolerance)  # refuse bad levels before any work
     check_fits(policy.space, chosen)
     shares = [cost(policy.space, model).cells for model in chosen]

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from private_bandits.definitions.errors import TooLarge
-from private_bandits.definitions.histories import Histories
+from private_bandits.definitions.histories import Histories, TooLarge
 from private_bandits.definitions.models import MODELS, Model
 from private_bandits.definitions.worlds import parts
 

@@ -1,9 +1,9 @@
-"""Small policies as JSON files."""
+"""Where small policies come from: JSON files, those of the package, and objects of a module."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from importlib import resources
 from itertools import islice
@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.definitions.errors import InvalidPolicy, PolicyFileMissing
-from private_bandits.definitions.histories import Histories, describe
-from private_bandits.definitions.numerics import Floats
-from private_bandits.definitions.policy import SmallPolicy, check_row
+from private_bandits.definitions.histories import Histories, InvalidPolicy, PolicyFileMissing, describe
+from private_bandits.definitions.policy import Floats, SmallPolicy, check_row
+from private_bandits.loading import load_object
 
 KEYS = {"name", "arms", "rewards", "horizon", "contexts", "policy"}
 ROW_KEYS = {"history", "context", "probabilities"}
@@ -50,12 +49,14 @@ def from_json(data: Any) -> SmallPolicy:
         if key not in data:
             raise InvalidPolicy(f"a policy needs the key {key!r}; it has {', '.join(sorted(data)) or 'none'}")
     space = Histories.of(data["arms"], _rewards(data.get("rewards", [0, 1])), data["horizon"], data.get("contexts", 0))
+    if not isinstance(data.get("name", ""), str):
+        raise InvalidPolicy(f"name must be a text, got {data['name']!r}")
     if not isinstance(data["policy"], list):
         raise InvalidPolicy("policy must be a list of rows, each with a history and probabilities")
     reader = _Reader(space)
     for row in data["policy"]:
         reader.add(row)
-    return SmallPolicy(str(data.get("name", "")), space, reader.finish())
+    return SmallPolicy(data.get("name", ""), space, reader.finish())
 
 
 def to_json(policy: SmallPolicy) -> dict[str, Any]:
@@ -87,6 +88,43 @@ def counterexample() -> SmallPolicy:
 def adaptive_gap() -> SmallPolicy:
     """A policy that tells more to an adaptive adversary than to an interactive one, and to that one than to a table."""
     return _shipped("adaptive_gap.json")
+
+
+def find(
+    source: str | None = None,
+    arms: int | None = None,
+    horizon: int | None = None,
+    rewards: Sequence[float] | None = None,
+    contexts: int | None = None,
+) -> SmallPolicy:
+    """A JSON file, or `module:name` of a SmallPolicy or of a rule; the current directory can be imported from.
+
+    A rule needs its sizes; everything else knows them itself. No source at all is the paper's counterexample.
+    """
+    sizes = {"arms": arms, "horizon": horizon, "rewards": rewards, "contexts": contexts}
+    given = [f"--{name}" for name, value in sizes.items() if value is not None]
+    if source is None:
+        if given:
+            raise InvalidPolicy(f"{given[0]} belongs to a rule given as module:name: give --policy as well")
+        return counterexample()
+    if ":" not in source or source.endswith(".json") or Path(source).exists():
+        if given:
+            raise InvalidPolicy(
+                f"{given[0]} belongs to a rule given as module:name; the file {source} has its own sizes"
+            )
+        return load(source)
+    found = load_object(source)
+    if isinstance(found, SmallPolicy):
+        if given:
+            raise InvalidPolicy(f"{given[0]} belongs to a rule; the policy {source} has its own sizes")
+        return found
+    if not callable(found):
+        raise InvalidPolicy(f"{source} must be a SmallPolicy or a rule that can be called, got {type(found).__name__}")
+    if arms is None or horizon is None:
+        raise InvalidPolicy(f"the rule {source} needs --arms and --horizon")
+    return SmallPolicy.from_callable(
+        found, arms=arms, horizon=horizon, rewards=(0, 1) if rewards is None else rewards, contexts=contexts or 0
+    )
 
 
 def _shipped(name: str) -> SmallPolicy:

@@ -13,12 +13,24 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from private_bandits.definitions.errors import InvalidPolicy, TooLarge
+from private_bandits.errors import InvalidInput
 
 MOST_ROWS, MOST_NUMBERS, MOST_NAMES = 2_000_000, 10_000_000, 10_000
 """The most rows of probabilities (seconds of a Python callable), probabilities (80 MB), and arms or contexts."""
 
 History = tuple[tuple[Any, ...], ...]
+
+
+class InvalidPolicy(InvalidInput):
+    """A policy whose numbers or histories are not what they have to be."""
+
+
+class PolicyFileMissing(InvalidPolicy, FileNotFoundError):
+    """No file stands at the path of a policy."""
+
+
+class TooLarge(InvalidInput):
+    """More worlds than can be gone through; raised before any memory is taken."""
 
 
 @dataclass(frozen=True)

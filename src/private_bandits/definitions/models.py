@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from private_bandits.definitions.errors import InvalidPolicy
-from private_bandits.definitions.histories import Histories
+from private_bandits.definitions.histories import Histories, InvalidPolicy
 from private_bandits.errors import InvalidInput
 
 Observer = Literal["all", "later", "others"]
@@ -29,7 +28,6 @@ class Model:
     name: str
     rows: Literal["constant", "any", "adaptive"]
     plays: Literal["policy", "adversary"]
-    says: str
     joint: bool = False
     observer: Observer = "all"
 
@@ -37,15 +35,13 @@ class Model:
 MODELS = {
     model.name: model
     for model in (
-        Model("view", "constant", "policy", "a list of rewards, fixed in advance; the recommended arm is played"),
-        Model("table", "any", "policy", "a table of each arm's reward; the recommended arm is played"),
-        Model("interactive-view", "constant", "adversary", "a list of rewards; the adversary picks the arm played"),
-        Model("interactive", "any", "adversary", "a table; the adversary picks the arm played, after each output"),
-        Model("adaptive", "adaptive", "adversary", "the adversary picks arm and reward as it goes, one pair is secret"),
-        Model(
-            "joint-view", "constant", "policy", "contexts and rewards are private, seen by later people", True, "later"
-        ),
-        Model("joint-table", "any", "policy", "contexts and rows are private, seen by later people", True, "later"),
+        Model("view", "constant", "policy"),
+        Model("table", "any", "policy"),
+        Model("interactive-view", "constant", "adversary"),
+        Model("interactive", "any", "adversary"),
+        Model("adaptive", "adaptive", "adversary"),
+        Model("joint-view", "constant", "policy", joint=True, observer="later"),
+        Model("joint-table", "any", "policy", joint=True, observer="later"),
     )
 }
 """The models by name. The paper defines view, table and interactive DP, and joint DP for lists and tables."""
@@ -61,9 +57,9 @@ def resolve(space: Histories, name: str, observer: str = "later") -> Model:
 
     Models that are not joint take contexts as public: the worst sequence of contexts counts, the same in both worlds.
     """
-    if name not in MODELS:
+    if not isinstance(name, str) or name not in MODELS:
         raise InvalidInput(f"model must be one of {', '.join(MODELS)}, got {name!r}")
-    if observer not in ("later", "others"):
+    if not isinstance(observer, str) or observer not in ("later", "others"):
         raise InvalidInput(f"observer must be later or others, got {observer!r}")
     model = MODELS[name]
     if not model.joint:

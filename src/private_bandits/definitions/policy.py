@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from private_bandits.definitions.errors import InvalidPolicy
-from private_bandits.definitions.histories import Histories, describe
-from private_bandits.definitions.numerics import Floats
+from private_bandits.definitions.histories import Histories, History, InvalidPolicy, describe
+
+Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-9
 """How far the sum of a row may be from one."""
@@ -52,19 +53,17 @@ class SmallPolicy:
     ) -> SmallPolicy:
         """The policy of `rule(history)`, or `rule(history, context)` where there are contexts.
 
-        `history` is a tuple of (arm, reward) pairs, with contexts (context, arm, reward). The rule is called once
-        for each history, so it must not depend on anything else.
+        `history` is a tuple of (arm, reward) pairs, with contexts (context, arm, reward); whole rewards are ints, so
+        that a rule can look something up by a reward. The rule is called once for each history, so it must not
+        depend on anything else.
         """
         space = Histories.of(arms, rewards, horizon, contexts)
+        told = replace(space, rewards=tuple(int(r) if r.is_integer() else r for r in space.rewards))
         steps = []
         for step in range(horizon):
             rows = [
-                check_row(
-                    rule(history) if context is None else rule(history, context),
-                    len(space.arms),
-                    describe(history, context),
-                )
-                for history, context in space.each(step)
+                check_row(_asked(rule, history, context), len(space.arms), describe(history, context))
+                for history, context in told.each(step)
             ]
             steps.append(np.array(rows, dtype=np.float64))
         return SmallPolicy(name or getattr(rule, "__name__", ""), space, tuple(steps))
@@ -115,6 +114,14 @@ class SmallPolicy:
         if not good.all():
             first = int(np.argmin(good))
             check_row(given[first].tolist(), len(self.arms), f"row {first} of step {step + 1}")
+
+
+def _asked(rule: Callable[..., Sequence[float]], history: History, context: int | None) -> Sequence[float]:
+    try:
+        return rule(history) if context is None else rule(history, context)
+    except Exception as error:  # a rule is anyone's code
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InvalidPolicy(f"the rule failed for {describe(history, context)}: {told}") from error
 
 
 def check_row(given: Any, arms: int, where: str) -> list[float]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
-from private_bandits.definitions.errors import TooLarge
+from private_bandits.definitions.histories import TooLarge
 from private_bandits.definitions.models import Model, resolve
 from private_bandits.definitions.policy import SmallPolicy
 from private_bandits.errors import InvalidInput

@@ -11,13 +11,14 @@ import heapq
 import math
 from dataclasses import dataclass
 from itertools import count
+from numbers import Real
+from typing import Any
 
 import numpy as np
 
-from private_bandits.definitions.numerics import Floats
 from private_bandits.definitions.orders import Interval, power_of
-from private_bandits.definitions.quantities import log_moments
-from private_bandits.definitions.tree import Leaves
+from private_bandits.definitions.policy import Floats
+from private_bandits.definitions.tree import Leaves, log_moments
 from private_bandits.definitions.worlds import Ints, Worlds
 from private_bandits.errors import InvalidInput
 
@@ -41,9 +42,10 @@ class SmallestRho:
     """Keeps the best lower bound and the largest bound of what was set aside."""
 
     def __init__(self, tolerance: float = 1e-6) -> None:
-        if not 1e-9 <= tolerance <= 1:
+        given: Any = tolerance
+        if isinstance(given, bool) or not isinstance(given, Real) or not 1e-9 <= float(given) <= 1:
             raise InvalidInput(f"tolerance must lie between 1e-9 and 1, got {tolerance!r}")
-        self.tolerance = tolerance
+        self.tolerance = float(tolerance)
         self.low, self.high = 0.0, 0.0
         self.order = 0.0
         self.worst: Worlds | None = None

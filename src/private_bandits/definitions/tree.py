@@ -7,6 +7,18 @@ recommendation, maximum over the move before it, and so on. It finds the best ad
 Axes run backwards in time, (o_T, move_(T-1), o_(T-1), ..., pairs): the first axis is always the next to be reduced,
 and numpy adds whole blocks. Log-ratios are summed from the ratios of single steps, so that nearly equal worlds keep
 all digits.
+
+What is asked of a tree: delta at an epsilon, the KL divergence, Renyi divergences.
+
+With l = log(P/Q) and t = alpha - 1, each is a sum over leaves that the adversary maximises:
+
+    delta(eps)        = sum of  P max(0, 1 - e^(eps - l))
+    KL                = sum of  P (l + e^-l - 1)
+    e^(t D_alpha) - 1 = sum of  P (e^(t l) - 1 + t (e^-l - 1))
+
+The last two have terms added that sum to zero (both worlds' probabilities sum to one, whatever the adversary does):
+each leaf is then at least zero, and nothing cancels when the worlds are close. A leaf with P = 0 < Q would add t Q;
+it is left out, because then the same pair in the other order has an infinite divergence, and nothing else matters.
 """
 
 from __future__ import annotations
@@ -15,14 +27,36 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from private_bandits.definitions.numerics import Booleans, Floats, expm2
-from private_bandits.definitions.numerics import log_ratio as accurate_log_ratio
-from private_bandits.definitions.policy import SmallPolicy
+from private_bandits.definitions.policy import Floats, SmallPolicy
 from private_bandits.definitions.worlds import Ints, Worlds
+
+Booleans = NDArray[np.bool_]
 
 LARGE = 500.0
 """Exponents up to here are taken as they are; e^500 is far from the largest float."""
+
+
+def expm2(x: Floats) -> Floats:
+    """e^x - 1 - x.
+
+    >>> f"{expm2(np.array(3e-10)):.12g}"  # e^x - 1 - x itself would have no digit right
+    '4.50000000045e-20'
+    """
+    near = np.clip(x, -0.1, 0.1)
+    series = np.zeros_like(near)
+    for k in range(12, 1, -1):  # Horner: 1/2! + x/3! + ...; at 0.1 the rest is below 1e-19
+        series = (series * near + 1.0) / k
+    return np.where(np.abs(x) <= 0.1, near * near * series, np.expm1(x) - x)
+
+
+def accurate_log_ratio(p: Floats, q: Floats, difference: Floats) -> Floats:
+    """log(p/q), where difference = p - q; 0 where p = 0, which no later step can mend."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # where it overflows it is not used
+        excess = difference / q
+        ratio = np.where(np.abs(excess) < 0.5, np.log1p(excess), np.log(p) - np.log(q))
+    return np.where(p > 0, ratio, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +148,31 @@ def grow(policy: SmallPolicy, worlds: Worlds) -> Leaves:
         return _marginal(worlds, log_p, log_q, log_ratio, steps)
     log_ratio = np.where(np.isneginf(log_p), 0.0, log_ratio)
     return Leaves(worlds, log_p, log_ratio, steps, model.plays == "adversary")
+
+
+def delta_leaves(leaves: Leaves, epsilon: float) -> Floats:
+    """P - e^eps Q where that is positive, else 0."""
+    gain: Floats = leaves.p * -np.expm1(np.minimum(epsilon - leaves.log_ratio, 0.0))
+    return gain
+
+
+def renyi_leaves(leaves: Leaves, order: float) -> tuple[Floats, Floats | None]:
+    """What a leaf adds to e^(t D) - 1 at t = alpha - 1 = order, and no shift.
+
+    Where powers would overflow: what it adds to e^(t D - shift), and the shift of each pair.
+    """
+    if order * float(leaves.largest.max()) <= LARGE:
+        return leaves.p * expm2(order * leaves.log_ratio) + order * leaves.information, None
+    exponents = leaves.log_p + order * leaves.log_ratio
+    shift: Floats = exponents.max(axis=tuple(range(exponents.ndim - 1)))
+    return np.exp(exponents - shift), shift
+
+
+def log_moments(leaves: Leaves, order: float) -> Floats:
+    """t D_(1+t) of each pair under its best adversary: log of the sum of P^(1+t) Q^-t. Convex in t, 0 at t = 0."""
+    values, shift = renyi_leaves(leaves, order)
+    best = leaves.best(values)
+    return np.log1p(best) if shift is None else np.log(best) + shift
 
 
 def _after(

@@ -10,10 +10,8 @@ from typing import Literal
 import numpy as np
 
 from private_bandits.definitions.models import Model
-from private_bandits.definitions.numerics import Booleans, Floats
-from private_bandits.definitions.policy import SmallPolicy
-from private_bandits.definitions.quantities import delta_leaves, renyi_leaves, scaled_exponents
-from private_bandits.definitions.tree import LARGE, Leaves, grow
+from private_bandits.definitions.policy import Floats, SmallPolicy
+from private_bandits.definitions.tree import Booleans, Leaves, delta_leaves, grow, renyi_leaves
 from private_bandits.definitions.worlds import Worlds
 
 Quantity = Literal["delta", "epsilon", "rho"]
@@ -120,11 +118,7 @@ def _values(leaves: Leaves, quantity: Quantity, level: float, delta: float) -> F
     if level == math.inf:  # possible in one world, impossible in the other
         return np.where(leaves.log_ratio == math.inf, leaves.p, 0.0)
     if quantity == "rho":
-        if level == 1:
-            return leaves.information
-        if (level - 1) * leaves.largest.max() <= LARGE:
-            return renyi_leaves(leaves, level - 1)
-        return np.exp(scaled_exponents(leaves, level - 1)[0])
+        return leaves.information if level == 1 else renyi_leaves(leaves, level - 1)[0]
     if quantity == "epsilon" and delta == 0:
         return np.where(leaves.log_ratio == leaves.largest, leaves.p, 0.0) if level > 0 else np.zeros_like(leaves.p)
     return delta_leaves(leaves, level)
