@@ -22,8 +22,8 @@ def load_object(path: str) -> Any:
         sys.path.insert(0, "")  # it stays: other processes have to find the module as well
     try:
         found = importlib.import_module(module)
-    except (ImportError, ValueError) as error:
-        raise InvalidInput(f"{path} cannot be loaded: {error}") from None
+    except Exception as error:
+        raise InvalidInput(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
     if not hasattr(found, name):
         raise InvalidInput(f"{path} cannot be loaded: the module {module!r} has no {name!r}")
     return getattr(found, name)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
+import private_bandits as pb
 from private_bandits.audit.evidence import (
     Claim,
     Moments,
@@ -97,7 +98,18 @@ def test_costs_in_the_units_of_the_claim() -> None:
     rho, epsilon = Claim("zCDP", 1.0), Claim("pure DP", 1.0)
     assert rho.cost("gaussian", 2.0, 3, 9) == Fraction(9, 8)
     assert epsilon.cost("laplace", 2.0, 3, 9) == Fraction(3, 2)
-    assert rho.cost("laplace", 2.0, 3, 9) == Fraction(9, 8)  # epsilon^2/2
+    kl = math.exp(-1.5) - 1 + 1.5  # at most the rho of Laplace noise at epsilon = 1.5, which is at most 1.5^2/2
+    assert float(rho.cost("laplace", 2e9, 3 * 10**9, 9 * 10**18)) == pytest.approx(kl, rel=1e-6)
     assert epsilon.cost("gaussian", 2.0, 3, 9) > 10**100
     assert rho.cost("none", 0.0, 3, 9) > 10**100
     assert rho.cost("none", 0.0, 0, 0) == 0
+
+
+def test_what_an_epsilon_delta_claim_leaves_room_for() -> None:
+    """The Gaussian that just keeps (epsilon, delta), not the rho whose conversion implies it."""
+    most = Claim("approximate DP", 1.0, 1e-6).most
+    shift = math.sqrt(2 * most)
+    exact = norm.cdf(shift / 2 - 1 / shift) - math.exp(1) * norm.cdf(-shift / 2 - 1 / shift)
+    assert exact == pytest.approx(1e-6, rel=1e-6)
+    assert most > pb.ApproxDP(1.0, 1e-6).level
+    assert Claim("zCDP", 0.3).most == 0.3

@@ -138,3 +138,43 @@ class _WeightThree(pb.Agent):
 class _TripledPolicy(pb.AdaCUCB):
     def entry(self, state: Any, action: int) -> tuple[int, tuple[int, ...]]:
         return action, (3,)
+
+
+class _Counting(pb.Agent):
+    """Counts the asks of this session: what a restart sets back, and no reward moves."""
+
+    asks = 0
+
+    @property
+    def session(self) -> int:
+        return self.asks
+
+    def _decide(self, person: str | None) -> pb.Decision:
+        self.asks += 1
+        return super()._decide(person)
+
+
+def _counting(path: str | None = None) -> pb.Agent:
+    return _Counting(pb.AdaCUCB(2, pb.zCDP(0.5)), path=path)
+
+
+@pytest.mark.parametrize(
+    ("make", "claim"),
+    [
+        (lambda: pb.Agent(pb.AdaPUCB(2, pb.PureDP(4.0))), pb.zCDP(4.0)),  # its true rho is 3.02, epsilon^2/2 is 8
+        (lambda: pb.Agent(pb.AdaCUCB(2, pb.zCDP(0.026))), pb.ApproxDP(1.0, 1e-6)),  # the exact delta is 4.5e-7
+        (_counting, pb.zCDP(0.5)),
+    ],
+)
+def test_claims_that_are_true_in_another_notion_are_not_refuted(make: Any, claim: Any) -> None:
+    report = audit(of_factory(make, claim), replace(SHORT, scripts=2, seconds=0), processes=1)
+    assert not report.violated, report.to_dict()
+
+
+def test_claims_that_are_false_in_another_notion_are_refuted() -> None:
+    for make, claim in (
+        (lambda: pb.Agent(pb.AdaPUCB(2, pb.PureDP(4.0))), pb.zCDP(2.9)),
+        (lambda: pb.Agent(pb.AdaCUCB(2, pb.zCDP(0.03))), pb.ApproxDP(1.0, 1e-6)),
+        (lambda: pb.Agent(pb.AdaCUCB(2, pb.zCDP(0.5))), pb.PureDP(100.0)),
+    ):
+        assert audit(of_factory(make, claim), replace(SHORT, scripts=2, seconds=0), processes=1).violated

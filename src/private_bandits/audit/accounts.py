@@ -49,6 +49,6 @@ def examine(ledger: Ledger, claim: Claim) -> tuple[float, list[Flaw]]:
     if ledger.total < own * (1 - ROUNDING):
         flaws.append(Flaw("the ledger's total is too small", f"it says {ledger.total:.6g}, its rows say {own:.6g}"))
     total = total_of(ledger, claim)
-    if total > claim.level * (1 + ROUNDING):
-        flaws.append(Flaw("more was spent than promised", f"the rows say {total:.6g}, promised were {claim.level:.6g}"))
+    if total > claim.most * (1 + ROUNDING):
+        flaws.append(Flaw("more was spent than promised", f"the rows say {total:.6g}, promised were {claim.most:.6g}"))
     return total, flaws

@@ -45,10 +45,11 @@ class Claim:
         return _BY_EVENT[self.notion](p, q, self.delta)
 
     def cost(self, noise: str, scale: float, moved: int | Fraction, squared: int | Fraction) -> Fraction:
-        """What a release costs when its sum moves by `moved` in L1 and the square root of `squared` in L2 norm.
+        """What a release surely costs when its sum moves by `moved` in L1 and the root of `squared` in L2 norm.
 
-        Gaussian noise: D^2/(2 sigma^2) of rho, and no epsilon of pure DP. Laplace noise: D_1/scale of epsilon, whose
-        half square is rho (Bun and Steinke 2016, Prop. 4).
+        Never more than the truth, so that what exceeds `most` refutes the claim. Gaussian noise: D^2/(2 sigma^2) of
+        rho, which is exact, and no epsilon of pure DP. Laplace noise: D_1/scale of epsilon, which is exact; of rho at
+        least its KL divergence e^-epsilon - 1 + epsilon (that of the integers is less by a share of 1/scale).
         """
         if not moved:
             return Fraction(0)
@@ -56,12 +57,38 @@ class Claim:
             return Fraction(squared) / (2 * Fraction(scale) ** 2) if self.notion != "pure DP" else UNBOUNDED
         if noise == "laplace":
             epsilon = Fraction(moved) / Fraction(scale)
-            return epsilon if self.notion == "pure DP" else epsilon**2 / 2
+            if self.notion == "pure DP":
+                return epsilon
+            return Fraction((math.expm1(-float(epsilon)) + float(epsilon)) * max(0.0, 1 - 10 / scale))
         return UNBOUNDED
+
+    @property
+    def most(self) -> float:
+        """The largest cost, in the units of `cost`, that the claim leaves room for.
+
+        For (epsilon, delta) the rho of the Gaussian that just keeps it (Balle and Wang 2018, Theorem 8).
+        """
+        if self.notion != "approximate DP":
+            return self.level
+        low, high = 0.0, 100.0
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (middle, high) if _gaussian_delta(middle, self.level) <= self.delta else (low, middle)
+        return high**2 / 2
 
     def __str__(self) -> str:
         symbol = "rho" if self.notion == "zCDP" else "epsilon"
         return f"{self.notion} with {symbol} = {self.level:.6g}" + (f", delta = {self.delta:g}" if self.delta else "")
+
+
+def _gaussian_delta(shift: float, epsilon: float) -> float:
+    """The least delta of Gaussian noise of size one on a sum that moves by `shift`."""
+    from scipy.special import log_ndtr
+
+    if shift == 0:
+        return 0.0
+    first, second = log_ndtr(shift / 2 - epsilon / shift), epsilon + log_ndtr(-shift / 2 - epsilon / shift)
+    return float(math.exp(first) - math.exp(second))
 
 
 def clopper_pearson(hits: int, runs: int, failure: float) -> tuple[float, float]:

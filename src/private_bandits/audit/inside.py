@@ -161,11 +161,12 @@ def _follow(
 
 
 def _restart(agent: Agent, path: Path, tape: Tape, trace: Trace) -> Agent:
-    before, again = _published(agent), _published(agent)
+    before, again = _released(agent), _released(agent)
     agent.close()
     agent = type(agent).open(path)
     tape.watch(agent)
-    after = _published(agent)
+    after = _released(agent)
+    trace.shown += _published(agent)
     if before == again != after and not trace.lasting:
         trace.lasting = _first_difference(before, after)
     return agent
@@ -183,6 +184,12 @@ def _look(agent: Agent, trace: Trace, everything: bool) -> None:
             lambda: agent.tell(waiting[0], 0.5, played=10**6),
         ):
             trace.shown.append(_error(agent, attempt))
+
+
+def _released(agent: Agent) -> list[str]:
+    """What a restart must not change."""
+    rows, waiting = list(agent.ledger), [decision.action for decision in agent.open_decisions]
+    return [f"row {row}" for row in rows] + [f"estimates {agent.estimates()}", f"open {waiting}"]
 
 
 def _published(agent: Agent) -> list[str]:
@@ -346,8 +353,8 @@ def _compare(target: Target, base: Trace, other: Trace, change: Mapping[int, flo
             total += target.claim.cost(a.kind, a.scale, sum(moved), squared)
     if target.claim is None:
         return 0.0
-    share = float(total) / target.claim.level
+    share = float(total) / target.claim.most
     if share > 1 + 1e-9:
-        text = f"{where}: over all releases it costs {float(total):.6g}, promised were {target.claim.level:.6g}"
+        text = f"{where}: over all releases it costs {float(total):.6g}, promised were {target.claim.most:.6g}"
         found.flaws.append(Flaw("one reward costs more than was promised", text))
     return share

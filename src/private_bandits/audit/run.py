@@ -73,7 +73,11 @@ def audit_all(
     found = []
     with progress("auditing") as report, redirect_stdout(sys.stderr):
         for i, target in enumerate(targets):
-            found.append(audit(target, much, processes, seed, lambda x, i=i: report((i + x) / len(targets))))  # type: ignore[misc]
+            advance = partial(_advance, report, i / len(targets), 1 / len(targets))
+            try:
+                found.append(audit(target, much, processes, seed, advance))
+            except Exception as error:  # whatever the agent's code raised: exit code 1 is for violations alone
+                raise InvalidInput(f"the audit of {target.name} stopped: {type(error).__name__}: {error}") from error
     return found
 
 
@@ -125,7 +129,7 @@ def _look_outside(
             run = _seconds_of_a_run(target, look) * 2 / worlds.processes
             effort = outside.Effort.for_time(much.seconds * share, run, target.arms)
             outcome = outside.examine(
-                target, target.claim, worlds, look, effort, FAILURE / 3, seed, partial(_advance, advance, begin)
+                target, target.claim, worlds, look, effort, FAILURE / 3, seed, partial(_advance, advance, begin, 0.5)
             )
             report.parts.append(_part(outcome))
             if outcome.violated:
@@ -134,8 +138,8 @@ def _look_outside(
         worlds.close()
 
 
-def _advance(advance: Callable[[float], None], begin: float, share: float) -> None:
-    advance(begin + share / 2)
+def _advance(advance: Callable[[float], None], begin: float, part: float, share: float) -> None:
+    advance(begin + part * share)
 
 
 def _part(outcome: outside.Outcome) -> Part:

@@ -101,7 +101,7 @@ def of_factory(
     low, high = agent.settings["reward_range"] if inside else reward_range
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InvalidInput(f"reward_range must be low < high, got ({low}, {high})")
-    claim = _claim(budget, inside) if budget is not None else _own_claim(agent, name)
+    claim = _claim(budget, inside=False) if budget is not None else _own_claim(agent, name)
     settings = agent.settings if inside else {}
     names, parts = (tuple(range(len(agent.policy.arm_names))), (0,)) if inside else find_actions(make, low, high, arms)
     return Target(
@@ -210,6 +210,10 @@ def find_actions(
     keep = tuple(i for i in range(width) if any(len({p[i] for p in run}) < max(2, len(run)) for run in runs))
     keep = keep or tuple(range(width))
     names = {_joined(parts, keep) for parts in seen}
+    if len(names) > 100 and len(names) > len(seen) / 2:
+        raise InvalidInput(
+            f"nearly every decision is a new one ({len(names)} of {len(seen)}): give it an attribute `action` or `arm`"
+        )
     numbers = [name for name in names if isinstance(name, int)]
     if len(numbers) == len(names) and min(numbers) >= 0 and max(numbers) < 1000:
         return tuple(range(max(arms or 0, 1 + max(numbers)))), keep
