@@ -586,7 +586,7 @@ def test_budgets_count_as_what_the_agents_keep() -> None:
 
 def test_words_round_to_the_safe_side() -> None:
     found = robustness(0.01, 3, 0.1)
-    assert "could change 3 of the rewards" in str(found)
+    assert "changed 3 of the rewards, to any values, then" in str(found)
     least, share, given_, low, high = (float(number) for number in re.findall(r"([0-9.]+) %?(?=%)", found.words))
     assert given_ == 10
     assert least / 100 <= 1 - found.shift

@@ -166,11 +166,12 @@ def audit(
     reward_range: Annotated[str, typer.Option(help="Of a factory's agents.")] = "0,1",
     arms: Annotated[int | None, typer.Option(help="Arms of a factory's agents.", show_default="counted")] = None,
     seconds: Annotated[
-        float | None, typer.Option(help="Time to look from outside, about.", show_default="60; all policies: 120")
+        float | None,
+        typer.Option(help="Time to look from outside; the rest comes on top.", show_default="90; all policies: 120"),
     ] = None,
-    short: Annotated[bool, typer.Option("--short", help="A few seconds each: finds what is badly broken.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the search for scenarios.")] = 0,
-    processes: Annotated[int, typer.Option(help="1, or 2: one for each of the two worlds.")] = 2,
+    short: Annotated[bool, typer.Option("--short", help="Half a minute at most: finds what is badly broken.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the search; what fits into the time varies all the same.")] = 0,
+    processes: Annotated[int, typer.Option(help="How many processes share the runs: 1 or 2.")] = 2,
     html: Annotated[Path | None, typer.Option(help="Write a report with pictures to this new file.")] = None,
     as_json: Json = False,
 ) -> None:

@@ -357,11 +357,12 @@ def robustness(budget: float | Budget, rewards: int, probability: float = 0.5) -
 
     Privacy says that a reward hardly moves what is published, whoever chose its value; so neither does one that an
     attacker made up (the paper's remark (c) on Interactive DP). Changed values of rewards that arrive are meant,
-    not people who are added.
+    not people who are added. For (epsilon, delta) and Renyi budgets it is the rho that this package's noise keeps
+    which counts; it does not follow from such a promise alone.
 
     >>> print(robustness(0.01, rewards=3).words)  # doctest: +NORMALIZE_WHITESPACE
-    Someone who could change 3 of the rewards, to any values, would change nothing that is published with probability
-    at least 78.9 %. On average at most 21.1 % of the decisions would change. Anything that would have been published
+    If someone changed 3 of the rewards, to any values, then with probability at least 78.9 % nothing that is published
+    would change. On average at most 21.1 % of the decisions would change. Anything that would have been published
     with probability 50 % would have between 29.7 % and 70.3 %.
     """
     p, m = _checked_chance("probability", probability), _checked_count("rewards", rewards)
@@ -381,8 +382,9 @@ def _in_words(m: int, p: float, largest: float, smallest: float, shift: float) -
             f"may change. A smaller budget, or a limit on the rewards of one person, would help."
         )
     return (
-        f"Someone who could change {which} would change nothing that is published with probability at least "
-        f"{_percent(1 - shift, math.floor)}. On average at most {_percent(shift, math.ceil)} of the decisions would "
+        f"If someone changed {which} then with probability at least "
+        f"{_percent(1 - shift, math.floor)} nothing that is published would change. On average at most "
+        f"{_percent(shift, math.ceil)} of the decisions would "
         f"change. Anything that would have been published with probability {100 * p:.6g} % would have between "
         f"{_percent(smallest, math.floor)} and {_percent(largest, math.ceil)}."
     )

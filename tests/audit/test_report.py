@@ -94,6 +94,31 @@ class Unwilling:
     tell = ask
 
 
+class Deaf(Mute):
+    def tell(self, reward: float) -> None:
+        pass
+
+
+class Named:
+    """Leaks, and wants its reward by name."""
+
+    last = 0.0
+
+    def ask(self) -> int:
+        return int(self.last > 0.5)
+
+    def tell(self, decision: int, *, reward: float) -> None:
+        self.last = reward
+
+
+def nothing() -> None:
+    pass
+
+
+def test_a_reward_that_goes_by_name_reaches_the_agent() -> None:
+    assert audit(of_factory(Named, pb.zCDP(0.5)), FAST, processes=1).violated
+
+
 def fails() -> None:
     raise OSError("no database")
 
@@ -127,7 +152,16 @@ def test_an_agent_that_prints_does_not_write_into_the_report() -> None:
         (["--policy", "tests.audit.specimens:SPECIMENS"], "not a function"),
         (["--policy", "tests.audit.test_report:Mute", "--rho", "1"], "has no tell()"),
         (["--policy", "tests.audit.test_report:fails", "--rho", "1"], "failed with OSError: no database"),
-        (["--policy", "tests.audit.test_report:Unwilling", "--rho", "1"], "refuses its first ask()"),
+        (
+            ["--policy", "tests.audit.test_report:Unwilling", "--rho", "1"],
+            "refuses its first ask(): RuntimeError: not today",
+        ),
+        (
+            ["--policy", "tests.audit.test_report:Deaf", "--rho", "1"],
+            "refuses its first tell(decision, reward): TypeError",
+        ),
+        (["--policy", "tests.audit.test_report:nothing", "--rho", "1"], "returned nothing"),
+        (["--policy", RIGHT.path, "--rho", "1", "--short", "--seconds", "3"], "leave out either"),
         (["--policy", "tests.audit.test_report:always_the_same", "--rho", "1"], "the same agent twice"),
         (["--policy", RIGHT.path], "does not say what it keeps: give --rho"),
         (["--policy", RIGHT.path, "--rho", "-1"], "rho must be a positive"),

@@ -112,3 +112,9 @@ def test_bad_flags_are_told_in_one_line(
     arguments: list[str], text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert text in refused(arguments, monkeypatch, capsys)
+
+
+def test_a_function_that_makes_a_policy() -> None:
+    done = call("--policy", "private_bandits.definitions:adaptive_gap", "--epsilon", "0", "--json")
+    found = json.loads(done.stdout)
+    assert [round(result["delta"], 3) for result in found["results"]] == [0.195, 0.247, 0.51, 0.62]

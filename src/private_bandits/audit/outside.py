@@ -15,6 +15,7 @@ import secrets
 import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from itertools import product
@@ -26,6 +27,7 @@ from private_bandits.audit.evidence import SCORE_ORDERS, Claim, Floats, clopper_
 from private_bandits.audit.scenario import Scenario, changed, plain_scenarios, play, random_scenario
 from private_bandits.audit.scores import Score, View, by_discriminant, by_prefix
 from private_bandits.audit.target import Target
+from private_bandits.errors import InvalidInput
 
 CAPS = (0.25, 0.5, 1.0, 2.0, 3.0)
 QUANTILES = (0.005, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 0.995)
@@ -123,7 +125,15 @@ class Worlds:
             self._pools = [ProcessPoolExecutor(1, get_context("spawn")) for _ in range(processes)]
             probe = Scenario(12, 0, (0.5,) * target.arms)
             seen = [pool.submit(_play_many, target, probe, [0.0] * 8, False) for pool in self._pools]
-            if len({repr(future.result()) for future in seen}) < processes:
+            try:
+                repeated = len({repr(future.result()) for future in seen}) < processes
+            except BrokenProcessPool:
+                self.close()
+                raise InvalidInput(
+                    "a second process could not be started: in a script, put the call under "
+                    "`if __name__ == '__main__':`, or give processes=1"
+                ) from None
+            if repeated:
                 self.close()
 
     @property

@@ -85,12 +85,15 @@ class Report:
             "seconds": self.seconds,
         }
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.verdict}"
+
     def print(self, console: Console) -> None:
         """For people at a terminal."""
         colour = {VIOLATION: "red", CONSISTENT: "green"}.get(self.verdict, "yellow")
         console.print(f"[bold]{_plain(self.name)}[/bold]: claims {self.claim or 'nothing'}", highlight=False)
         for part in self.parts:
-            mark = {VIOLATION: "[red]violation[/red]", CONSISTENT: "[green]ok[/green]"}.get(part.verdict, "-")
+            mark = {VIOLATION: "[red]violation[/red]", CONSISTENT: "[green]ok[/green]"}.get(part.verdict, part.verdict)
             console.print(f"  {part.name}: {mark}. {_plain(part.summary)}", highlight=False, soft_wrap=True)
             for flaw in part.flaws:
                 text = f"    [red]{_plain(flaw.title)}[/red]: {_plain(flaw.evidence)}"

@@ -29,10 +29,10 @@ class Thoroughness:
     scripts: int = 12
     draws: int = 3_000
     runs: int = 200
-    seconds: float = 60.0
+    seconds: float = 90.0
 
 
-SHORT = Thoroughness(scripts=4, draws=800, runs=120, seconds=2.0)
+SHORT = Thoroughness(scripts=4, draws=600, runs=105, seconds=1.5)
 
 
 def audit(
@@ -66,8 +66,10 @@ def audit_all(
 ) -> list[Report]:
     """One report for each target, with a progress bar. seconds: for each; by default 120 are shared by several."""
     if processes not in (1, 2):
-        raise InvalidInput(f"processes must be 1 or 2 (one for each world), got {processes!r}")
-    each = seconds if seconds is not None else 60.0 if len(targets) == 1 else 120.0 / len(targets)
+        raise InvalidInput(f"processes must be 1 or 2, got {processes!r}")
+    if short and seconds is not None:
+        raise InvalidInput("a short audit has a time of its own: leave out either --short or --seconds")
+    each = seconds if seconds is not None else 90.0 if len(targets) == 1 else 120.0 / len(targets)
     check_positive("seconds", each)
     much = SHORT if short else Thoroughness(seconds=each)
     found = []
@@ -100,7 +102,7 @@ def _look_inside(
     if found.blind:
         report.notes.append(f"the agent could not be judged from inside: {found.blind}")
     if target.claim is not None:
-        text += f"; the dearest single reward costs {found.worst:.6g} of the budget"
+        text += f"; the dearest single reward costs {100 * found.worst:.6g} % of the budget"
     report.parts.append(Part("1 sensitivity", text, tuple(found.flaws), skipped=bool(found.blind)))
     if target.claim is None or found.flaws or found.blind.startswith("its noise"):
         return
@@ -143,7 +145,8 @@ def _advance(advance: Callable[[float], None], begin: float, part: float, share:
 
 
 def _part(outcome: outside.Outcome) -> Part:
-    text = f"at least {outcome.bound:.4g}, by {outcome.runs:,} runs of each world after the search"
+    symbol = "rho" if outcome.claim.notion == "zCDP" else "epsilon"
+    text = f"{symbol} is at least {outcome.bound:.4g}, by {outcome.runs:,} runs of each world after the search"
     title = f"proven {outcome.bound:.4g}, claimed {outcome.claim.level:.6g}"
     evidence = f"{outcome.words}; {outcome.scenario}; wrong with probability at most {outcome.failure:.2g}"
     flaws = (inside.Flaw(title, evidence),) if outcome.violated else ()

@@ -117,7 +117,7 @@ def play(target: Target, scenario: Scenario, secret: float, look: bool) -> View:
             turns[place] += 1
             if decision is not None:
                 reward = target.low + share * (target.high - target.low)
-                said = _tell(agent, decision, reward, None if forced is None else target.names[forced])
+                said = _tell(target, agent, decision, reward, None if forced is None else target.names[forced])
                 if look and said is not None:
                     _take(f"answer {told}", said, shown)
                 last = decision
@@ -130,7 +130,7 @@ def play(target: Target, scenario: Scenario, secret: float, look: bool) -> View:
             _look(agent, f"look {i}", shown)
     if look:
         _look_at_ledger(agent, shown)
-        _provoke(agent, last, shown)
+        _provoke(target, agent, last, shown)
     return tuple(actions), shown
 
 
@@ -144,9 +144,9 @@ def _ask(target: Target, agent: Any, actions: list[Hashable]) -> tuple[Any, Hash
     return decision, actions[-1]
 
 
-def _tell(agent: Any, decision: Any, reward: float, played: Hashable | None) -> Any:
+def _tell(target: Target, agent: Any, decision: Any, reward: float, played: Hashable | None) -> Any:
     try:
-        return agent.tell(decision, reward) if played is None else agent.tell(decision, reward, played=played)
+        return target.tell(agent, decision, reward, played)
     except Exception as error:
         return f"refused: {type(error).__name__}: {error}"
 
@@ -178,13 +178,13 @@ def _look_at_ledger(agent: Any, shown: dict[str, float]) -> None:
             _take(name, value() if callable(value) else value, shown)
 
 
-def _provoke(agent: Any, closed: Any, shown: dict[str, float]) -> None:
+def _provoke(target: Target, agent: Any, closed: Any, shown: dict[str, float]) -> None:
     """What errors say: a decision told twice, one that never was, a reward that is none."""
     tries: tuple[tuple[str, Any], ...] = (
-        ("told twice", lambda: agent.tell(closed, 0.5)),
-        ("unknown decision", lambda: agent.tell("no such decision", 0.5)),
-        ("no number", lambda: agent.tell(agent.ask(), float("nan"))),
-        ("no such arm", lambda: agent.tell(agent.ask(), 0.5, played="no such arm")),
+        ("told twice", lambda: target.tell(agent, closed, 0.5)),
+        ("unknown decision", lambda: target.tell(agent, "no such decision", 0.5)),
+        ("no number", lambda: target.tell(agent, agent.ask(), float("nan"))),
+        ("no such arm", lambda: target.tell(agent, agent.ask(), 0.5, "no such arm")),
     )
     for name, attempt in tries:
         try:

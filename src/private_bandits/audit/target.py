@@ -40,6 +40,7 @@ class Target:
     may_play: bool
     parts: tuple[int, ...] = (0,)
     """The parts of a decision that say what is recommended; others are ids."""
+    reward_by_name: bool = False
     names_people: bool = False
     unit: Unit = "reward"
     for_people: Target | None = None
@@ -57,6 +58,10 @@ class Target:
     def place(self, action: Hashable) -> int:
         """The number of an action; of one that was never seen before, one that depends on its name alone."""
         return self.names.index(action) if action in self.names else crc32(str(action).encode()) % self.arms
+
+    def tell(self, agent: Any, decision: Any, reward: float, played: Hashable | None = None) -> Any:
+        """Tell as the agent wants to be told; whatever it answers."""
+        return _tell(agent, decision, reward, self.reward_by_name, {} if played is None else {"played": played})
 
     def ask(self, agent: Any, person: int) -> Any:
         """Ask as this person, where agents want to know."""
@@ -90,6 +95,8 @@ def of_factory(
             agent, another = make(), make()
     except Exception as error:
         raise InvalidInput(f"{name}() failed with {type(error).__name__}: {error}") from error
+    if agent is None:
+        raise InvalidInput(f"{name}() returned nothing: it must return an agent")
     if agent is another:
         raise InvalidInput(f"{name}() returns the same agent twice: an audit needs a fresh one each time")
     for verb in ("ask", "tell"):
@@ -98,12 +105,17 @@ def of_factory(
                 f"{name} made a {type(agent).__name__}, which has no {verb}(): an agent has ask and tell"
             )
     inside = isinstance(agent, Agent)
+    by_name = _takes_reward_by_name(agent.tell)
+    if not inside:
+        _check_answers(another, name, reward_range[1], by_name)
     low, high = agent.settings["reward_range"] if inside else reward_range
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InvalidInput(f"reward_range must be low < high, got ({low}, {high})")
     claim = _claim(budget, inside=False) if budget is not None else _own_claim(agent, name)
     settings = agent.settings if inside else {}
-    names, parts = (tuple(range(len(agent.policy.arm_names))), (0,)) if inside else find_actions(make, low, high, arms)
+    names, parts = (
+        (tuple(range(len(agent.policy.arm_names))), (0,)) if inside else find_actions(make, low, high, arms, by_name)
+    )
     return Target(
         name,
         make,
@@ -115,9 +127,38 @@ def of_factory(
         takes_path=accepts(function, "path"),
         may_play=accepts(agent.tell, "played"),
         parts=parts,
+        reward_by_name=by_name,
         names_people=settings.get("max_rewards_per_person") is not None,
         unit=settings.get("unit", "reward"),
     )
+
+
+def _takes_reward_by_name(tell: Any) -> bool:
+    try:
+        parameter = inspect.signature(tell).parameters.get("reward")
+    except (TypeError, ValueError):
+        return False
+    return parameter is not None and parameter.kind is parameter.KEYWORD_ONLY
+
+
+def _tell(agent: Any, decision: Any, reward: float, by_name: bool, options: dict[str, Any]) -> Any:
+    return agent.tell(decision, reward=reward, **options) if by_name else agent.tell(decision, reward, **options)
+
+
+def _check_answers(agent: Any, name: str, reward: float, by_name: bool) -> None:
+    """One ask and one tell: an agent that no reward reaches would look private."""
+    verb = "ask()"
+    try:
+        with redirect_stdout(sys.stderr):
+            decision = agent.ask()
+            verb = "tell(decision, reward)"
+            _tell(agent, decision, reward, by_name, {})
+    except Exception as error:
+        raise InvalidInput(f"{name} refuses its first {verb}: {type(error).__name__}: {error}") from error
+    if decision is None:
+        raise InvalidInput(
+            f"ask() of {name} returned nothing: a decision has .action or .arm, or is a number or a name"
+        )
 
 
 EXAMPLES: dict[str, Budget] = {
@@ -187,7 +228,7 @@ def _own_claim(agent: Any, name: str) -> Claim | None:
 
 
 def find_actions(
-    make: Callable[..., Any], low: float, high: float, arms: int | None
+    make: Callable[..., Any], low: float, high: float, arms: int | None, by_name: bool
 ) -> tuple[tuple[Hashable, ...], tuple[int, ...]]:
     """The actions that show up when rewards are bad, good and mixed, and which parts of a decision make them.
 
@@ -202,10 +243,8 @@ def find_actions(
             for i in range(64):
                 decision = agent.ask()
                 runs[-1].append(parts_of(decision))
-                agent.tell(decision, rewards[i % len(rewards)])
+                _tell(agent, decision, rewards[i % len(rewards)], by_name, {})
     seen = [parts for run in runs for parts in run]
-    if not seen:
-        raise InvalidInput("the agent refuses its first ask(): call it yourself to see why")
     width = min(map(len, seen))
     keep = tuple(i for i in range(width) if any(len({p[i] for p in run}) < max(2, len(run)) for run in runs))
     keep = keep or tuple(range(width))

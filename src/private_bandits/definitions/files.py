@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from importlib import resources
 from itertools import islice
@@ -90,6 +90,15 @@ def adaptive_gap() -> SmallPolicy:
     return _shipped("adaptive_gap.json")
 
 
+def _made_without_arguments(function: Callable[..., Any]) -> SmallPolicy | None:
+    """What a function such as `adaptive_gap` makes; None for a rule, which wants a history."""
+    try:
+        made = function()
+    except TypeError:
+        return None
+    return made if isinstance(made, SmallPolicy) else None
+
+
 def find(
     source: str | None = None,
     arms: int | None = None,
@@ -120,6 +129,9 @@ def find(
         return found
     if not callable(found):
         raise InvalidPolicy(f"{source} must be a SmallPolicy or a rule that can be called, got {type(found).__name__}")
+    made = None if given else _made_without_arguments(found)
+    if made is not None:
+        return made
     if arms is None or horizon is None:
         raise InvalidPolicy(f"the rule {source} needs --arms and --horizon")
     return SmallPolicy.from_callable(
