@@ -13,6 +13,7 @@ from private_bandits.audit import SHORT, Target, Thoroughness, audit, audit_all,
 from private_bandits.audit import inside as exact
 from private_bandits.audit.accounts import examine, total_of
 from private_bandits.audit.evidence import Claim
+from private_bandits.audit.outside import Effort
 from private_bandits.audit.script import random_script, short_scripts
 from private_bandits.policies import POLICIES
 from tests.audit.specimens import SPECIMENS, Specimen
@@ -21,6 +22,9 @@ BROKEN = [s for s in SPECIMENS.values() if s.group == "white" and s.broken]
 RIGHT = [s for s in SPECIMENS.values() if s.group == "white" and not s.broken]
 UNSEEN = {"white_first_pull_raw", "white_noise_reused_per_arm", "white_sensitivity_from_data"}
 """They draw noise where nothing watches it, so that they are judged from outside."""
+
+
+FEW = Effort(scenarios=10, pilot=30, learn=300, test=600, longest=12)
 
 
 def name(specimen: Specimen) -> str:
@@ -38,7 +42,7 @@ def test_broken_agents_are_caught_from_inside(specimen: Specimen) -> None:
 
 @pytest.mark.parametrize("specimen", [s for s in BROKEN if s.name in UNSEEN], ids=name)
 def test_agents_that_hide_their_noise_are_judged_from_outside(specimen: Specimen) -> None:
-    report = audit(of_factory(specimen.path, pb.zCDP(specimen.rho)), Thoroughness(seconds=12), processes=2)
+    report = audit(of_factory(specimen.path, pb.zCDP(specimen.rho)), Thoroughness(effort=FEW), processes=2)
     assert report.violated
     assert "could not be judged from inside" in report.notes[0]
 

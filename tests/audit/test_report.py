@@ -13,10 +13,11 @@ from typer.testing import CliRunner
 import private_bandits as pb
 from private_bandits import cli
 from private_bandits.audit import Thoroughness, audit, audit_all, html, of_factory
+from private_bandits.audit.outside import Effort
 from private_bandits.errors import InvalidInput
 from tests.audit.specimens import SPECIMENS
 
-FAST = Thoroughness(scripts=2, draws=800, runs=120, seconds=1)
+FAST = Thoroughness(2, 800, 120, effort=Effort(scenarios=12, pilot=30, learn=300, test=1000, longest=12))
 BROKEN, RIGHT = SPECIMENS["black_no_noise"], SPECIMENS["black_round_robin"]
 
 
@@ -29,7 +30,7 @@ def run(*arguments: str) -> tuple[int, str]:
 
 
 def test_a_violation_ends_with_exit_code_1_and_its_evidence() -> None:
-    code, text = run("--policy", BROKEN.path, "--rho", "1", "--seconds", "2", "--json", "--processes", "1")
+    code, text = run("--policy", BROKEN.path, "--rho", "1", "--seconds", "8", "--json", "--processes", "1")
     found = json.loads(text)
     assert code == 1
     assert found["violated"] is True

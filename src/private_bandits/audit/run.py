@@ -30,6 +30,8 @@ class Thoroughness:
     draws: int = 3_000
     runs: int = 200
     seconds: float = 90.0
+    effort: outside.Effort | None = None
+    """What to spend outside, in runs, whatever time it takes; None: what fits into the seconds."""
 
 
 SHORT = Thoroughness(scripts=4, draws=600, runs=105, seconds=1.5)
@@ -129,7 +131,7 @@ def _look_outside(
             # Where there is little else to see, the actions deserve the time.
             share = 0.5 if shows else 0.2 if look else 0.8
             run = _seconds_of_a_run(target, look) * 2 / worlds.processes
-            effort = outside.Effort.for_time(much.seconds * share, run, target.arms)
+            effort = much.effort or outside.Effort.for_time(much.seconds * share, run, target.arms)
             outcome = outside.examine(
                 target, target.claim, worlds, look, effort, FAILURE / 3, seed, partial(_advance, advance, begin, 0.5)
             )
