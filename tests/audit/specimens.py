@@ -17,6 +17,7 @@ import os
 import random
 import time
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -861,7 +862,7 @@ class Pick(NamedTuple):
     id: int
 
 
-class BlackBox:
+class BlackBox(ABC):
     """Asks and tells. Subclasses choose an action and learn from a reward in [0, 1]."""
 
     def __init__(self, arms: int = 2, rho: float = 0.5, rng: random.Random | None = None) -> None:
@@ -892,11 +893,11 @@ class BlackBox:
             raise ValueError("the reward must be a finite number")
         return min(max(float(reward), 0.0), 1.0)
 
-    def choose(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def choose(self) -> int: ...
 
-    def learn(self, arm: int, reward: float) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def learn(self, arm: int, reward: float) -> None: ...
 
 
 class Doubling(BlackBox):

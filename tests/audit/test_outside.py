@@ -65,12 +65,17 @@ HARD = {"black_reward_in_two_sums", "black_tree_uncharged"}
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("specimen", [s for s in BLACK if s.broken], ids=name)
+@pytest.mark.parametrize("specimen", [s for s in BLACK if s.broken and s.name not in HARD], ids=name)
 def test_every_broken_agent_is_caught(specimen: Specimen) -> None:
     report = audit(of_factory(specimen.path, pb.zCDP(specimen.rho)), Thoroughness(seconds=40), processes=2)
-    if specimen.name in HARD and not report.violated:
-        pytest.xfail("actions do not show enough of it")
     assert report.violated
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("specimen", [SPECIMENS[n] for n in sorted(HARD)], ids=name)
+def test_no_more_is_proven_than_is_true(specimen: Specimen) -> None:
+    report = audit(of_factory(specimen.path, pb.zCDP(specimen.rho)), Thoroughness(seconds=40), processes=2)
+    assert all(part.outcome.bound <= specimen.cost for part in report.parts if part.outcome is not None)
 
 
 def _audit_once(task: tuple[str, float, int]) -> tuple[str, bool]:
