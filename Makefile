@@ -10,11 +10,11 @@ demo: $(READY)
 	$(BIN)/python examples/doctor_bandit.py
 
 test: lint
-	$(BIN)/python -m pytest -m "not full"
+	$(BIN)/python -m pytest -n auto -m "not full"
 
 # The same tests and the full counts of every fault and statistical test.
 test-full: lint
-	$(BIN)/python -m pytest --durations=10
+	$(BIN)/python -m pytest -n auto --durations=10
 
 lint: $(READY)
 	$(BIN)/ruff check .

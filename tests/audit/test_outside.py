@@ -18,7 +18,15 @@ import private_bandits as pb
 from private_bandits.audit import FAILURE, Thoroughness, audit, of_factory, of_policy
 from private_bandits.audit.evidence import Claim
 from private_bandits.audit.outside import Effort, Worlds, examine
-from private_bandits.audit.scenario import Scenario, changed, plain_scenarios, play, random_scenario
+from private_bandits.audit.scenario import (
+    Scenario,
+    changed,
+    on_the_scale,
+    plain_scenarios,
+    play,
+    random_scenario,
+    staged_scenario,
+)
 from private_bandits.audit.scores import by_discriminant, by_prefix
 from private_bandits.audit.target import accepts
 from tests.audit.specimens import SPECIMENS, Specimen
@@ -60,8 +68,8 @@ def test_half_of_the_noise_is_caught_from_actions_alone() -> None:
     assert report.violated
 
 
-HARD = {"black_reward_in_two_sums", "black_tree_uncharged"}
-"""Much of their excess is hidden from actions: the noise of several sums, or of two arms, comes together there."""
+HARD = {"black_reward_in_two_sums"}
+"""Twice the rho, of which an action shows two thirds at most: it says only which side of a threshold a sum lies on."""
 
 
 @pytest.mark.full
@@ -200,11 +208,28 @@ def test_a_scenario_says_what_it_does() -> None:
 
 def test_scenarios_stay_within_bounds() -> None:
     dice = random.Random(0)
-    for scenario in [*plain_scenarios(3, 12), *(random_scenario(dice, 3, True, 12) for _ in range(200))]:
+    drawn = [random_scenario(dice, 3, True, 12) for _ in range(200)] + [
+        staged_scenario(dice, 3, True, 12)[0] for _ in range(200)
+    ]
+    for scenario in [*plain_scenarios(3, 12), *drawn]:
         for variant in (scenario, changed(scenario, dice, 12)):
             assert 1 <= variant.steps <= 12
             assert 0 <= variant.secret < variant.steps
             assert all(level in (-1.0,) or 0 <= level <= 1 for level in variant.levels)
+
+
+def test_staged_scenarios_put_the_secret_on_the_arm_in_question() -> None:
+    dice = random.Random(1)
+    for arms, may_play in ((1, True), (2, True), (3, True), (3, False)):
+        for _ in range(100):
+            scenario, own = staged_scenario(dice, arms, may_play, 40)
+            if scenario.played:
+                assert may_play
+                assert len(scenario.played) == scenario.steps
+                assert scenario.played[scenario.secret] == own
+            for weight, levels in ((0.0, (1.0, 0.0)), (1.0, (1.0, 1.0)), (1.5, (0.5, 1.0)), (2.0, (0.0, 1.0))):
+                on = on_the_scale(scenario, own, weight).levels
+                assert on == tuple(levels[arm != own] for arm in range(arms))
 
 
 def test_play_tells_what_the_scenario_says() -> None:

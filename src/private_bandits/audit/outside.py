@@ -24,7 +24,15 @@ from multiprocessing import get_context
 import numpy as np
 
 from private_bandits.audit.evidence import SCORE_ORDERS, Claim, Floats, clopper_pearson, rho_of_score
-from private_bandits.audit.scenario import Scenario, changed, plain_scenarios, play, random_scenario
+from private_bandits.audit.scenario import (
+    Scenario,
+    changed,
+    on_the_scale,
+    plain_scenarios,
+    play,
+    random_scenario,
+    staged_scenario,
+)
 from private_bandits.audit.scores import Score, View, by_discriminant, by_prefix
 from private_bandits.audit.target import Target
 from private_bandits.errors import InvalidInput
@@ -56,7 +64,7 @@ class Effort:
         runs = seconds / (run * max(1.0, longest / 50))
         scenarios = int(min(120, max(4, runs / 3 / 300)))
         pilot = int(min(200, max(12, runs / 3 / (ROUNDS * scenarios))))
-        learn, test = min(10_000, max(120, runs / 6)), min(40_000, max(240, runs / 2))
+        learn, test = min(15_000, max(120, runs / 6)), min(80_000, max(240, runs / 2))
         return cls(scenarios, pilot, int(learn), int(test), longest)
 
 
@@ -246,7 +254,10 @@ def _search(
     """Successive halving: plain and random scenarios first, then the better ones beside changes of them."""
     left = plain_scenarios(target.arms, effort.longest)
     dice.shuffle(left)
-    left = left[: effort.scenarios // 2]
+    left = left[: effort.scenarios // 3]
+    for _ in range(effort.scenarios // 3):
+        staged, own = staged_scenario(dice, target.arms, target.may_play, effort.longest)
+        left.append(_balanced(target, worlds, staged, own, max(2, effort.pilot // 10)))
     while len(left) < effort.scenarios:
         left.append(random_scenario(dice, target.arms, target.may_play, effort.longest))
     seen: dict[Scenario, tuple[list[View], list[View]]] = {}
@@ -264,6 +275,17 @@ def _search(
         left = list(dict.fromkeys([*best, *(changed(s, dice, effort.longest) for s in best for _ in range(3))]))
         runs *= 2
     return best[0]
+
+
+def _balanced(target: Target, worlds: Worlds, scenario: Scenario, own: int, runs: int) -> Scenario:
+    """With rewards at which the agent is undecided in the end: there a little more or less shows."""
+    low, high = 0.0, 2.0
+    for _ in range(7):
+        middle = (low + high) / 2
+        seen = [view for world in worlds.run(on_the_scale(scenario, own, middle), runs, False) for view in world]
+        chosen = sum(target.place(actions[-1]) == own for actions, _ in seen)
+        low, high = (middle, high) if 2 * chosen > len(seen) else (low, middle)
+    return on_the_scale(scenario, own, (low + high) / 2)
 
 
 def _promise(p: list[View], q: list[View], claim: Claim, look: bool) -> float:

@@ -65,6 +65,38 @@ def plain_scenarios(arms: int, longest: int) -> list[Scenario]:
     return found
 
 
+def staged_scenario(dice: random.Random, arms: int, may_play: bool, longest: int) -> tuple[Scenario, int]:
+    """A scenario to be balanced (on_the_scale), and the arm of which it should be undecided whether to recommend it.
+
+    Where the adversary may play, it plays all arms in turn, or first the others, so that they are well known, and
+    then the secret's. In turn, an agent that shows a reward often shows it at known places; a well-known rival adds
+    no noise of its own.
+    """
+    own = dice.randrange(arms)
+    lengths = [n for n in (1, 2, 4, 8, 16, 32, 48) if n <= max(1, longest // 2)]
+    looks = dice.choice((2, 4, 16, 40))
+    before, after = dice.choice(lengths), dice.choice(lengths)
+    how = dice.random() if may_play else 1.0
+    played: tuple[int, ...] = ()
+    if how < 0.3:
+        played = tuple((own + i) % arms for i in range(max(2, min(longest, arms * after))))
+        secret = arms * (dice.randrange(len(played)) // arms) if dice.random() < 0.4 else 0
+    elif how < 0.75:
+        others = [a for a in range(arms) if a != own] or [own]
+        played = (*(others[i % len(others)] for i in range(max(before, len(others)))), *[own] * after)
+        secret = len(played) - 1 - dice.randrange(after) // dice.choice((1, 2, 4))
+    else:
+        after = max(2, min(longest, arms * after))
+        secret = own % after if dice.random() < 0.5 else dice.randrange(after)
+    return Scenario(len(played) or after, secret, (0.5,) * arms, played, looks=looks), own
+
+
+def on_the_scale(scenario: Scenario, own: int, weight: float) -> Scenario:
+    """The scenario with steady rewards: at weight 0 all for the arm `own`, at 1 equal, at 2 all for the others."""
+    pair = (min(1.0, 2 - weight), min(1.0, weight))
+    return replace(scenario, levels=tuple(pair[a != own] for a in range(len(scenario.levels))))
+
+
 def random_scenario(dice: random.Random, arms: int, may_play: bool, longest: int) -> Scenario:
     """A scenario to try. Early secrets and extreme rewards are likelier: noise is largest beside few rewards."""
     steps = dice.choice(
@@ -82,7 +114,8 @@ def random_scenario(dice: random.Random, arms: int, may_play: bool, longest: int
 def changed(scenario: Scenario, dice: random.Random, longest: int) -> Scenario:
     """The scenario with one thing changed."""
     arm = dice.randrange(len(scenario.levels))
-    near = min(1.0, max(0.0, scenario.levels[arm] + dice.uniform(-0.25, 0.25)))  # a tie is where a little tells most
+    reach = dice.choice((0.05, 0.25))
+    near = min(1.0, max(0.0, scenario.levels[arm] + dice.uniform(-reach, reach)))  # a tie is where a little tells most
     level = dice.choice((*LEVELS, near, near, near, near))
     steps = max(2, min(longest, round(scenario.steps * dice.choice((0.6, 0.8, 1.25, 1.6)))))
     other = dice.choice(
