@@ -25,6 +25,8 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/live.py
 	$(BIN)/python benchmarks/simulation.py
+	$(BIN)/python benchmarks/design.py
+	$(BIN)/python benchmarks/placement.py
 
 # Wheels only, each with its hash. virtualenv stands in where Python comes without ensurepip.
 $(READY): requirements/lock.txt pyproject.toml

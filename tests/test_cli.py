@@ -60,6 +60,54 @@ def test_epsilon_and_delta_as_a_budget() -> None:
     assert rows[1]["rho"] == "inf"
 
 
+def test_linear_bandits(tmp_path: Path) -> None:
+    actions = tmp_path / "actions.csv"
+    actions.write_text("1,0\n0,1\n0.6,0.8\n")
+    options = ["--actions", str(actions), "--theta", "0.6,0.8", "--delta", "1e-3", "--horizon", "1e4", "--runs", "3"]
+    names = "adac-gope,adac-gope-var,adac-gope-end,li-gope,hanna-gope"
+    done = call("simulate", "--setting", "linear", "--policy", names, "--rho", "0.1,inf", *options, "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["results"]
+    assert [row["policy"] for row in rows] == [name for name in names.split(",") for _ in range(2)]
+    assert rows[0]["rho"] == 0.1
+    assert rows[8]["budget"].startswith("PureDP")
+    assert all(row["regret_mean"] > 0 for row in rows)
+
+
+def test_the_papers_linear_setting_says_that_it_breaks_its_range() -> None:
+    done = call("simulate", "--setting", "linear", "--horizon", "1e4", "--runs", "2", "--setting-as", "paper", "--json")
+    data = json.loads(done.stdout)
+    assert "no guarantee would hold" in data["note"]
+    assert [row["policy"] for row in data["results"]] == ["adac-gope"] * 3
+    strict = call("simulate", "--setting", "linear", "--horizon", "1e4", "--runs", "2", "--phase-length", "own")
+    assert "no guarantee" not in strict.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1,0\n0,x\n", "line 2"),
+        ("1,0\n0\n", "all of one length"),
+        ("", "a row an action"),
+        ("1,1\n0,1\n", "action_norm=1.41421"),
+        ("1,nan\n", "finite"),
+    ],
+)
+def test_bad_action_files_are_told_in_one_line(tmp_path: Path, text: str, words: str) -> None:
+    actions = tmp_path / "actions.csv"
+    actions.write_text(text)
+    done = call("simulate", "--setting", "linear", "--actions", str(actions), "--horizon", "10", "--runs", "1")
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_missing_action_file_is_named() -> None:
+    done = call("simulate", "--setting", "linear", "--actions", "no-such-file.csv")
+    assert done.returncode == 2
+    assert "no-such-file.csv cannot be read" in done.stderr
+
+
 def test_a_table_for_people_and_a_csv_file(tmp_path: Path) -> None:
     path = tmp_path / "curves.csv"
     done = call("simulate", "--horizon", "1000", "--runs", "3", "--csv", str(path))

@@ -68,3 +68,18 @@ def test_the_demo_runs_and_draws(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "promised" in done.stdout
     assert (tmp_path / "regret.png").stat().st_size > 10_000
+
+
+def test_the_linear_example_runs_and_draws(tmp_path: Path) -> None:
+    example = str(ROOT / "examples" / "linear_bandit.py")
+    done = subprocess.run(
+        [sys.executable, example, "--visitors", "3000", "--out", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "promised" in done.stdout
+    for name in ("linear-design.png", "linear-phases.png"):
+        assert (tmp_path / name).stat().st_size > 10_000

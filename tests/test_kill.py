@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import private_bandits as pb
@@ -26,6 +27,8 @@ WORKER = Path(__file__).with_name("kill_worker.py")
 ARMS = 48  # many arms, many releases
 MOST_ASKED_AT_ONCE = 8
 REWARDS_PER_PERSON = 3
+DOUBLING = pb.AdaCUCB(n_arms=ARMS, budget=pb.NoPrivacy())
+PHASES = pb.AdaCGOPEVar(actions=np.eye(ARMS), budget=pb.NoPrivacy(), phase_factor=1e-6)  # every action in every phase
 
 
 class Book:
@@ -129,8 +132,9 @@ def check_sums(agent: pb.Agent, book: Book, exact: bool) -> None:
     counts: Counter[int] = Counter()
     sums: defaultdict[int, float] = defaultdict(float)
     for row in agent.ledger:
-        counts[row.key] += row.count
-        sums[row.key] += row.values[0]
+        for key, count, value in zip(row.keys, row.counts, row.values, strict=True):
+            counts[key] += count
+            sums[key] += value
     for arm, episode in agent._private.episodes.items():
         counts[arm] += episode.count
         sums[arm] += episode.dump()["totals"][0] / episode.grid.steps
@@ -140,14 +144,19 @@ def check_sums(agent: pb.Agent, book: Book, exact: bool) -> None:
 
 
 def check_ledger(agent: pb.Agent, book: Book) -> None:
-    """Rows without gap, no episode twice, doubling counts, nothing seen taken back, and the policy knows them all."""
+    """Rows without gap, no episode twice, nothing seen taken back."""
     rows = agent.ledger.rows
     assert [row.number for row in rows] == list(range(1, len(rows) + 1))
     labels = [label for row in rows for label in row.episodes]
-    assert len(set(labels)) == len(labels) == len(rows)
+    assert len(set(labels)) == len(labels) == sum(len(row.keys) for row in rows)
     for row in book.seen:
         assert rows[row.number - 1] == row, "a release that was seen is not the one on disk"
     book.seen = list(rows)
+
+
+def check_doubling(agent: pb.Agent) -> None:
+    """The policy knows every row: counts double, and its means are the last of each arm."""
+    rows = agent.ledger.rows
     of_arm = {arm: [row for row in rows if row.key == arm] for arm in range(ARMS)}
     for estimate in agent.estimates():
         released = of_arm[estimate.action]
@@ -157,17 +166,38 @@ def check_ledger(agent: pb.Agent, book: Book) -> None:
             assert estimate.mean == min(max(released[-1].values[0] / released[-1].count, 0.0), 1.0)
 
 
+def check_phases(agent: pb.Agent) -> None:
+    """The policy knows every row: one a phase, of all actions, with as many rewards as were planned or more."""
+    rows = agent.ledger.rows
+    state = agent._public.policy
+    assert state.phase == len(rows) + 1
+    assert state.active == list(range(ARMS)), "actions of one mean"
+    for phase, row in enumerate(rows, 1):
+        plan = PHASES.plan(phase, range(ARMS))
+        assert row.keys == tuple(plan)
+        assert all(count >= planned for count, planned in zip(row.counts, plan.values(), strict=True))
+    if rows:
+        assert state.rewards == [rows[-1].count] * ARMS
+
+
 @pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.full)])
 @pytest.mark.parametrize(
-    ("budget", "limit"),
-    [(pb.NoPrivacy(), None), (pb.zCDP(1.0), None), (pb.NoPrivacy(), REWARDS_PER_PERSON)],
-    ids=["exact sums", "with noise", "limit per person"],
+    ("policy", "limit"),
+    [
+        (DOUBLING, None),
+        (DOUBLING.with_budget(pb.zCDP(1.0)), None),
+        (DOUBLING, REWARDS_PER_PERSON),
+        (PHASES, None),
+    ],
+    ids=["exact sums", "with noise", "limit per person", "in phases"],
 )
 def test_killed_at_any_moment_nothing_told_is_lost_or_counted_twice_and_nothing_seen_is_taken_back(
-    budget: pb.zCDP | pb.NoPrivacy, limit: int | None, kills: int, tmp_path: Path
+    policy: pb.AdaCUCB | pb.AdaCGOPEVar, limit: int | None, kills: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "agent.db"
-    pb.Agent(pb.AdaCUCB(n_arms=ARMS, budget=budget), path=path, max_rewards_per_person=limit).close()
+    exact = isinstance(policy.budget, pb.NoPrivacy)
+    check_policy = check_doubling if isinstance(policy, pb.AdaCUCB) else check_phases
+    pb.Agent(policy, path=path, max_rewards_per_person=limit).close()
     moments = random.Random(20240)
     book = Book(limit)
     for life in range(kills):
@@ -176,13 +206,14 @@ def test_killed_at_any_moment_nothing_told_is_lost_or_counted_twice_and_nothing_
         book.read(journal)
         with pb.Agent.open(path) as agent:
             reconcile(agent, book)
-            check_sums(agent, book, exact=isinstance(budget, pb.NoPrivacy))
+            check_sums(agent, book, exact)
             check_ledger(agent, book)
+            check_policy(agent)
     assert book.tells > 2 * kills, "the workers had hardly begun"
-    assert len(book.seen) > kills // 2
+    assert len(book.seen) > (kills // 2 if policy is not PHASES else 1)
     with pb.Agent.open(path) as agent:  # and what was told again here is on disk as well
         assert {decision.id for decision in agent.open_decisions} == book.open
-        check_sums(agent, book, exact=isinstance(budget, pb.NoPrivacy))
+        check_sums(agent, book, exact)
         check_ledger(agent, book)
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

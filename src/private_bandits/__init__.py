@@ -12,30 +12,49 @@
 from private_bandits import errors
 from private_bandits.agent import Agent, Decision
 from private_bandits.budget import ApproxDP, NoPrivacy, PureDP, RenyiDP, zCDP
-from private_bandits.environments import Bernoulli
+from private_bandits.design import Design, optimal_design, small_design
+from private_bandits.environments import Bernoulli, Linear
 from private_bandits.guarantee import Guarantee
 from private_bandits.ledger import Ledger, Release
-from private_bandits.policies import AdaCUCB, AdaPUCB, Estimate
+from private_bandits.policies import (
+    AdaCGOPE,
+    AdaCGOPEEnd,
+    AdaCGOPEVar,
+    AdaCUCB,
+    AdaPUCB,
+    Estimate,
+    HannaGOPE,
+    LiGOPE,
+)
 from private_bandits.simulation import Simulation, simulate
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
+    "AdaCGOPE",
+    "AdaCGOPEEnd",
+    "AdaCGOPEVar",
     "AdaCUCB",
     "AdaPUCB",
     "Agent",
     "ApproxDP",
     "Bernoulli",
     "Decision",
+    "Design",
     "Estimate",
     "Guarantee",
+    "HannaGOPE",
     "Ledger",
+    "LiGOPE",
+    "Linear",
     "NoPrivacy",
     "PureDP",
     "Release",
     "RenyiDP",
     "Simulation",
     "errors",
+    "optimal_design",
     "simulate",
+    "small_design",
     "zCDP",
 ]

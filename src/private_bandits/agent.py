@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Self, overload
 
 from private_bandits.budget import Budget, check_probability
-from private_bandits.episode import Episode
+from private_bandits.episode import Combined, Counts, Episode
 from private_bandits.errors import (
     AgentBusy,
     AgentClosed,
@@ -168,6 +168,7 @@ class Agent:
         self._door = door
         self._public = public
         self._private = private
+        self._arrived = Counts(private.episodes)
         self._names = settings.policy.arm_names
         self._prefix = f"{settings.token}-{public.generation}-"
         self._steps = door.grid.steps
@@ -212,7 +213,7 @@ class Agent:
 
     def _decide(self, person: str | None) -> Decision:
         public = self._public
-        action = self._policy.recommend(public.policy, public.waiting, public.asked + 1)
+        action = self._policy.recommend(public.policy, public.waiting, self._arrived, public.asked + 1)
         public.asked = number = public.asked + 1
         key = f"{self._prefix}{number}"
         public.open[key] = opened = _new_tuple(OpenDecision, (number, action, person))
@@ -335,12 +336,13 @@ class Agent:
         refusal = episode.refusal(weight)
         if refusal is not None:
             return refusal
+        due = self._policy.due(public.policy, slot, episode.count + 1, self._arrived)
         del public.open[key]
         public.waiting[decision.action] -= 1
         if person is not None:
             self._people.count_rewards_of(person, 1)
         row = None
-        if self._policy.due(public.policy, slot, episode.count + 1):
+        if due:
             try:
                 row = self._release(episode, weight, reward)
             except NoiseFailed as failed:  # raised before anything was written; nothing else may open it again
@@ -350,7 +352,8 @@ class Agent:
         else:
             episode.add(weight, reward)
         if self._file is not None:
-            self._file.closed(decision, self._private.episodes[slot], row)
+            changed = (slot,) if row is None else row.keys
+            self._file.closed(decision, [self._private.episodes[k] for k in changed], row)
         return None
 
     def _first_episode(self, key: int, weight: tuple[int, ...]) -> Episode:
@@ -358,14 +361,23 @@ class Agent:
         return first
 
     def _release(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Release:
-        """Release the episode with one reward more, and open the next."""
+        """Release the episode with one reward more, alone or with others, and open the next ones."""
+        open_sums = self._private.episodes
+        arrived = {**self._arrived, episode.key: episode.count + 1}
+        together = self._policy.combination(self._public.policy, episode.key, arrived)
         full = episode.with_one_more(weight, reward)
-        # Taken out first: whatever happens, this episode does not go through the door twice.
-        self._private.episodes[episode.key] = self._door.open_episode(episode.key, episode.number + 1, len(weight))
+        whole: Episode | Combined = full
+        if together is not None:
+            parts = [full if key == episode.key else open_sums[key] for key in together.keys]
+            whole = self._door.combine(parts, together.weights)
+        before = {key: open_sums[key] for key in whole.keys}
+        # Taken out first: whatever happens, these episodes do not go through the door twice.
+        for key, old in before.items():
+            open_sums[key] = self._door.open_episode(key, old.number + 1, len(old.weight_sums))
         try:
-            return self._door.release(full)
+            return self._door.release(whole)
         except NoiseFailed:
-            self._private.episodes[episode.key] = episode
+            open_sums.update(before)
             raise
 
     def _reopen(self, key: str, decision: OpenDecision) -> None:
@@ -384,7 +396,7 @@ class Agent:
         del self._public.open[key]
         self._public.waiting[opened.action] -= 1
         if self._file is not None:
-            self._file.closed(opened, None, None)
+            self._file.closed(opened, (), None)
 
     # What is public.
 
@@ -429,6 +441,15 @@ class Agent:
         with self._lock:  # a release is seen by nobody before it is on disk
             self._check_readable()
             return Ledger(self._door.ledger.rows)
+
+    @property
+    def learned(self) -> dict[str, Any]:
+        """What the policy has made of the releases, as plain data: its means, what is left, what it plans. Public."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._refuse_reentry()
+        with self._lock:
+            self._check_readable()
+            return self._policy.dump_state(self._public.policy)
 
     @property
     def policy(self) -> Policy[Any]:

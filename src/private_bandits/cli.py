@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -15,9 +17,10 @@ from rich.table import Table
 
 from private_bandits import definitions as small
 from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, equal_budget, zCDP
-from private_bandits.environments import Bernoulli
+from private_bandits.environments import Bernoulli, FiniteEnvironment, Linear
 from private_bandits.errors import InvalidInput, PrivateBanditsError
 from private_bandits.policies import POLICIES, Policy
+from private_bandits.policies.linear import check_actions
 from private_bandits.progress import progress
 from private_bandits.simulation import simulate as run_simulation
 
@@ -50,7 +53,18 @@ def options(
 def simulate(
     setting: Annotated[str, typer.Option(help="Kind of bandit: " + ", ".join(SETTINGS) + ".")] = "finite",
     means: Annotated[str, typer.Option(help="Mean of each Bernoulli arm.")] = "0.75,0.625,0.5,0.375,0.25",
-    policy: Annotated[str, typer.Option(help="Names from `private-bandits policies`.")] = "adac-ucb",
+    actions: Annotated[
+        Path | None,
+        typer.Option(help="Linear: a CSV file, a row an action.", show_default="10 directions in R^3, from the seed"),
+    ] = None,
+    theta: Annotated[
+        str | None,
+        typer.Option(help="Linear: the parameter.", show_default="(1, ..., 1)/sqrt(d); without --actions a direction"),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(help="Names from `private-bandits policies`.", show_default="adac-ucb; linear: adac-gope"),
+    ] = None,
     rho: Annotated[
         str | None,
         typer.Option(help="zCDP budgets (pure DP: epsilon = sqrt(2 rho)); inf: no privacy.", show_default="0.1,1,inf"),
@@ -58,9 +72,18 @@ def simulate(
     epsilon: Annotated[str | None, typer.Option(help="Budgets as epsilon instead; pure DP, or with a delta.")] = None,
     privacy_delta: Annotated[float | None, typer.Option(help="The delta of (epsilon, delta) budgets.")] = None,
     beta: Annotated[float, typer.Option(help="Optimism of the index; the regret bound needs more than 3.")] = 3.1,
+    delta: Annotated[float, typer.Option(help="Linear: the probability that the best action is dropped.")] = 1e-3,
+    tol: Annotated[float, typer.Option(help="Linear: of the optimal design.")] = 1e-3,
+    phase_length: Annotated[
+        str, typer.Option(help="Linear: paper, or own: long enough for each policy's own noise.")
+    ] = "paper",
+    action_norm: Annotated[float, typer.Option(help="Linear: the largest norm of an action.")] = 1.0,
     variant: Annotated[str, typer.Option(help="paper: as published.")] = "paper",
     setting_as: Annotated[
-        str, typer.Option(help="paper or strict; for finite arms the paper's setting is strict already.")
+        str,
+        typer.Option(
+            help="Linear: strict, rewards +1 and -1; paper, N(0, 1) noise. For finite arms the paper's is strict."
+        ),
     ] = "strict",
     horizon: Annotated[str, typer.Option(help="Steps of a run.")] = "1e7",
     runs: Annotated[str, typer.Option(help="Independent runs.")] = "100",
@@ -73,11 +96,20 @@ def simulate(
     _one_of("setting", setting, SETTINGS)
     _one_of("setting-as", setting_as, ("paper", "strict"))
     _check_new_file(csv)
-    environment = Bernoulli(_numbers("means", means))
+    environment: FiniteEnvironment
+    options: dict[str, Any]
+    if setting == "finite":
+        environment = Bernoulli(_numbers("means", means))
+        options = {"n_arms": len(environment.means), "beta": beta, "variant": variant}
+    else:
+        noise = "gaussian" if setting_as == "paper" else "bounded"
+        environment = _linear(actions, theta, seed, noise, action_norm)
+        options = {"actions": environment.actions, "delta": delta, "tol": tol, "action_norm": action_norm}
+        options |= {"phase_length": phase_length, "variant": variant}
     budgets = _budgets(rho, epsilon, privacy_delta)
     policies: dict[str, Policy[Any]] = {
-        f"{name} {_label(budget)}": _policy(name, len(environment.means), budget, beta, variant)
-        for name in policy.split(",")
+        f"{name} {_label(budget)}": _policy(name, setting, budget, options)
+        for name in (policy or {"finite": "adac-ucb", "linear": "adac-gope"}[setting]).split(",")
         for budget in budgets
     }
     steps, repeats = _number("horizon", horizon), _number("runs", runs)
@@ -94,7 +126,7 @@ def simulate(
         error = "-" if row["regret_stderr"] is None else f"{row['regret_stderr']:,.2f}"
         table.add_row(row["policy"], row["variant"], _label(made.promise), f"{row['regret_mean']:,.2f}", error)
     Console().print(table)
-    print(f"{result.seconds:.2f} seconds. Simulated with seeded noise: no privacy holds for these runs.")
+    print(f"{result.seconds:.2f} seconds. {result.note[0].upper()}{result.note[1:]}.")
 
 
 @app.command()
@@ -167,7 +199,7 @@ def audit(
     arms: Annotated[int | None, typer.Option(help="Arms of a factory's agents.", show_default="counted")] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(help="Time to look from outside; the rest comes on top.", show_default="90; all policies: 120"),
+        typer.Option(help="Time to look from outside; the rest comes on top.", show_default="90; all policies: 160"),
     ] = None,
     short: Annotated[bool, typer.Option("--short", help="Half a minute at most: finds what is badly broken.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the search; what fits into the time varies all the same.")] = 0,
@@ -206,10 +238,43 @@ def main() -> None:
         raise SystemExit(2) from None
 
 
-def _policy(name: str, arms: int, budget: Budget, beta: float, variant: str) -> Policy[Any]:
-    _one_of("policy", name, POLICIES)
+def _policy(name: str, setting: str, budget: Budget, options: dict[str, Any]) -> Policy[Any]:
+    """The policy with those of the options that it has."""
+    _one_of("policy", name, [n for n, policy in POLICIES.items() if policy.setting == setting])
+    known = {field.name for field in fields(POLICIES[name])}  # type: ignore[arg-type]
     budget = equal_budget(budget, POLICIES[name].notions)
-    return POLICIES[name](n_arms=arms, budget=budget, beta=beta, variant=variant)  # type: ignore[call-arg]
+    return POLICIES[name](budget=budget, **{k: v for k, v in options.items() if k in known})  # type: ignore[call-arg]
+
+
+def _linear(actions: Path | None, theta: str | None, seed: int, noise: str, norm: float) -> Linear:
+    """Actions from a file, or, as in the paper's experiment, ten random directions in three dimensions."""
+    given = None if theta is None else _numbers("theta", theta)
+    if actions is not None:
+        rows = check_actions(_table(actions), norm)
+        return Linear(rows, given or [len(rows[0]) ** -0.5] * len(rows[0]), noise)
+    directions = np.random.default_rng(seed).normal(size=(11, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    return Linear(directions[:10], given or directions[10], noise)
+
+
+def _table(path: Path) -> list[list[float]]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}") from None
+    rows = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                rows.append([float(part) for part in line.replace(";", ",").split(",")])
+            except ValueError:
+                raise InvalidInput(
+                    f"{path}, line {number}: numbers with commas between are needed, got {line[:60]!r}"
+                ) from None
+    if not rows or len({len(row) for row in rows}) > 1:
+        lengths = sorted({len(row) for row in rows})
+        raise InvalidInput(f"{path} must hold a row an action, all of one length, got rows of {lengths} numbers")
+    return rows
 
 
 def _budgets(rho: str | None, epsilon: str | None, delta: float | None) -> list[Budget]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from private_bandits.errors import InvalidInput
+from private_bandits.policies.linear import check_actions
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -64,3 +66,61 @@ class Bernoulli:
     def reward_sums(self, generator: np.random.Generator, arms: Integers, counts: Integers) -> Floats:
         """A Binomial draw each."""
         return generator.binomial(counts, self.means[arms]).astype(float)
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Actions that are vectors, with rewards of mean <theta, a>.
+
+    noise: "bounded" has rewards of +1 and -1, with P(+1) = (1 + <theta, a>)/2; "gaussian" adds N(0, 1) to the mean,
+    as in the paper's experiment, which leaves every bounded range: no guarantee holds for such rewards.
+
+    >>> Linear([[1, 0], [0.6, 0.8]], theta=[0.5, 0.25]).means.tolist()
+    [0.5, 0.5]
+    """
+
+    actions: Any
+    theta: Any
+    noise: str = "bounded"
+
+    def __post_init__(self) -> None:
+        actions = check_actions(self.actions, math.inf)
+        try:
+            theta = tuple(float(x) for x in self.theta)
+        except (TypeError, ValueError):
+            raise InvalidInput(f"theta must be a list of numbers, got {self.theta!r}") from None
+        if len(theta) != len(actions[0]) or not all(map(math.isfinite, theta)):
+            raise InvalidInput(
+                f"theta must be {len(actions[0])} finite numbers, as many as an action has, got {list(theta)}"
+            )
+        if self.noise not in ("bounded", "gaussian"):
+            raise InvalidInput(f"noise must be 'bounded' or 'gaussian', got {self.noise!r}")
+        object.__setattr__(self, "actions", actions)
+        object.__setattr__(self, "theta", theta)
+        largest = float(np.abs(self.means).max())
+        if self.bounded and largest > 1 + 1e-9:
+            raise InvalidInput(
+                f"rewards of +1 and -1 have means in [-1, 1], got |<theta, a>| = {largest:.6g}: divide theta by it"
+            )
+
+    @property
+    def bounded(self) -> bool:
+        """Whether rewards stay in their range."""
+        return self.noise == "bounded"
+
+    @property
+    def means(self) -> Floats:
+        """<theta, a> of every action."""
+        return np.asarray(np.array(self.actions) @ np.array(self.theta), float)
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """[-1, 1]: of Gaussian rewards, what is declared."""
+        return (-1.0, 1.0)
+
+    def reward_sums(self, generator: np.random.Generator, arms: Integers, counts: Integers) -> Floats:
+        """A Binomial or a Normal draw each."""
+        means = self.means[arms]
+        if self.bounded:
+            return np.asarray(2.0 * generator.binomial(counts, ((1 + means) / 2).clip(0, 1)) - counts, float)
+        return np.asarray(counts * means + np.sqrt(counts) * generator.standard_normal(len(counts)))

@@ -6,7 +6,7 @@ Private state. Nothing here is shown: a repr tells how many rewards are in, whic
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,20 @@ INT64 = 2**63
 TAIL = 12  # standard deviations of noise kept free below 2^63; beyond them lies less than 1e-32
 
 GRID = 2**24
+FINE_GRID = 2**40  # where no noise follows, sums may be of any size
+LEAST_WEIGHT, MOST_WEIGHT = 2**6, 2**40  # what the largest weight of a combination is rounded to
 _STORED = ("key", "number", "count", "max_squared", "max_l1")
 LARGEST_EPISODE = 2**38  # rewards of weight one that fit into one episode on the full grid
 
 
 def _l1(weight: tuple[int, ...]) -> int:
     return sum(map(abs, weight))
+
+
+def _root_above(square: int) -> int:
+    """The least whole number whose square is not below."""
+    root = math.isqrt(square)
+    return root if root * root == square else root + 1
 
 
 @dataclass(frozen=True)
@@ -40,12 +48,23 @@ class Grid:
         """How many rewards of this weight (L1 norm) fit into a sum. Sum and noise both grow with the weight."""
         return (self.capacity + self.tail * self.steps) // (self.steps * max(1, weight)) - self.tail
 
+    def holds(self, matrix: list[list[int]], most: list[int], largest: list[int]) -> bool:
+        """Whether weighted values fit, with their noise. most: the largest each sum can be; largest: its weight."""
+        if not self.tail:
+            return True
+        value = max(sum(abs(part) * m for part, m in zip(row, most, strict=True)) for row in matrix)
+        moved = max(_l1(column) * w for column, w in zip(zip(*matrix, strict=True), largest, strict=True))
+        return self.steps * (value + self.tail * moved) < INT64
+
     @classmethod
     def for_noise(cls, noise_per_step: float) -> Grid:
         """The finest grid (at most 2^24 steps) on which sum and noise fit into 64 bits.
 
-        noise_per_step: standard deviation of the noise in units of the reward range (sqrt(b) for weight one).
+        noise_per_step: standard deviation of the noise in units of the reward range (sqrt(b) for weight one). Zero
+        is for no noise at all: what 64 bits hold is then no limit.
         """
+        if noise_per_step == 0:
+            return cls(steps=FINE_GRID, capacity=FINE_GRID * INT64)
         if not LARGEST_EPISODE + TAIL * noise_per_step < INT64:
             raise InvalidInput(
                 f"the budget asks for noise of {noise_per_step:.3g} times the reward range, "
@@ -83,6 +102,13 @@ class HiddenTotals:
         other._values = self._values[:]
         return other
 
+    @classmethod
+    def combined(cls, parts: Sequence[HiddenTotals], matrix: list[list[int]]) -> HiddenTotals:
+        """matrix * sums, for one-dimensional sums."""
+        other = cls.__new__(cls)
+        other._values = [sum(w * p._values[0] for w, p in zip(row, parts, strict=True)) for row in matrix]
+        return other
+
     def reveal(self) -> list[int]:
         """A copy of the sums, for the door and the store."""
         return list(self._values)
@@ -97,6 +123,9 @@ class Episode:
     One reward is a whole number from 0 to grid.steps and a weight is a vector of whole numbers, so changing
     one reward moves the sum by at most steps * max ||w||: the sensitivity, computed from what was summed.
     """
+
+    unit: float = 1.0
+    weights: list[list[float]] | None = None
 
     __slots__ = (
         "_fits",
@@ -179,11 +208,24 @@ class Episode:
         return other
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """The episodes whose rewards are in it: this one."""
+        return (self.label,)
+
+    @property
+    def keys(self) -> tuple[int, ...]:
+        """The sums it is made of: this one."""
+        return (self.key,)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Rewards in each of them."""
+        return (self.count,)
+
+    @property
     def sensitivity_l2(self) -> int:
         """The least whole number not below steps * max ||w||_2."""
-        squared = self.grid.steps**2 * self.max_squared
-        root = math.isqrt(squared)
-        return root if root * root == squared else root + 1
+        return _root_above(self.grid.steps**2 * self.max_squared)
 
     @property
     def sensitivity_l1(self) -> int:
@@ -208,3 +250,99 @@ class Episode:
         episode._fits = grid.fits(episode.max_l1)
         episode.totals = HiddenTotals(data["totals"])
         return episode
+
+
+class Counts(Mapping[int, int]):
+    """How many rewards each open sum holds, by key; 0 where there is none. Public: all that policies see of sums."""
+
+    __slots__ = ("_episodes",)
+
+    def __init__(self, episodes: Mapping[int, Episode]) -> None:
+        self._episodes = episodes
+
+    def __getitem__(self, key: int) -> int:
+        episode = self._episodes.get(key)
+        return 0 if episode is None else episode.count
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._episodes)
+
+    def __len__(self) -> int:
+        return len(self._episodes)
+
+
+class Combined:
+    """Several one-dimensional episodes that leave together, as exact integers like the sum of one.
+
+    weights: a row for each value that leaves, a column for each episode: the values are weights * sums. Real weights
+    are rounded to whole multiples of 1/unit, relative to the largest of them and before anything is summed with
+    them; whoever decodes uses the rounded ones. None: every sum by itself.
+    """
+
+    def __init__(self, episodes: Sequence[Episode], weights: Sequence[Sequence[float]] | None) -> None:
+        for episode in episodes:
+            if not episode.count:
+                raise InvalidInput(f"episode {episode.label} holds no reward: there is nothing to release")
+            if len(episode.weight_sums) != 1:
+                raise InvalidInput(f"episode {episode.label} is a sum of vectors: only sums of numbers are combined")
+        self.grid = episodes[0].grid
+        self.key = episodes[0].key
+        self.keys = tuple(e.key for e in episodes)
+        self.labels = tuple(e.label for e in episodes)
+        self.counts = tuple(e.count for e in episodes)
+        self.count = sum(self.counts)
+        self.unit, matrix = (1.0, _identity(len(episodes))) if weights is None else self._rounded(episodes, weights)
+        self.weights = None if weights is None else [[part / self.unit for part in row] for row in matrix]
+        columns = list(zip(*matrix, strict=True))
+        self.max_l1 = max(e.max_l1 * _l1(c) for e, c in zip(episodes, columns, strict=True))
+        self._max_squared = max(
+            e.max_squared * sum(part * part for part in c) for e, c in zip(episodes, columns, strict=True)
+        )
+        self.weight_sums = [
+            sum(part * e.weight_sums[0] for part, e in zip(row, episodes, strict=True)) for row in matrix
+        ]
+        self.totals = HiddenTotals.combined([e.totals for e in episodes], matrix)
+
+    def __repr__(self) -> str:
+        return f"Combined({', '.join(self.labels)}, {self.count} rewards, sums hidden)"
+
+    @property
+    def label(self) -> str:
+        """Its episodes by name."""
+        return ", ".join(self.labels)
+
+    @property
+    def sensitivity_l2(self) -> int:
+        """The least whole number not below what one reward moves the values by: its column, at its weight."""
+        return _root_above(self.grid.steps**2 * self._max_squared)
+
+    @property
+    def sensitivity_l1(self) -> int:
+        """The same in L1 norm."""
+        return self.grid.steps * self.max_l1
+
+    def _rounded(
+        self, episodes: Sequence[Episode], weights: Sequence[Sequence[float]]
+    ) -> tuple[float, list[list[int]]]:
+        """The finest whole numbers with which values and noise fit into 64 bits, and how many of them make one."""
+        shape = {len(row) for row in weights}
+        if shape != {len(episodes)} or not all(math.isfinite(w) for row in weights for w in row):
+            raise InvalidInput(f"the weights must be rows of {len(episodes)} finite numbers, one for each sum")
+        largest = max(abs(w) for row in weights for w in row)
+        if not largest:
+            raise InvalidInput("the weights are all zero: there is nothing to release")
+        bits = MOST_WEIGHT.bit_length() - 1
+        while bits >= LEAST_WEIGHT.bit_length() - 1:
+            unit = 2.0 ** (bits - math.frexp(largest)[1])  # a power of two: scaling by it is exact
+            # Away from zero, so that the noise is never less than the real weights need.
+            matrix = [[math.ceil(w * unit) if w > 0 else math.floor(w * unit) for w in row] for row in weights]
+            if self.grid.holds(matrix, [e.count * e.max_l1 for e in episodes], [e.max_l1 for e in episodes]):
+                return unit, matrix
+            bits -= 1
+        raise CapacityExceeded(
+            f"{self.count} rewards are too many to be released with weights in 64 bits: start a new agent"
+        )
+
+
+def _identity(size: int) -> list[list[int]]:
+    return [[int(i == j) for j in range(size)] for i in range(size)]

@@ -22,7 +22,7 @@ class Release:
     """One noisy sum that left through the door, and what it cost.
 
     number: 1, 2, 3, ... in the order of release.
-    key: which of the policy's sums it is (for finite arms: the arm).
+    key: which of the policy's sums it is (for finite arms: the arm); of several, the first.
     episodes: every episode whose rewards are in it, with the multiplier they enter with.
     count: how many rewards are in it.
     values: sum of weight * reward, with the noise, in the units of the rewards.
@@ -31,6 +31,9 @@ class Release:
     noise, scale, sensitivity, steps: the mechanism, in integer units of the grid, to recompute the cost from.
     calibrated: its cost by the map of the mechanism, were the noise unforeseeable (rho, or epsilon of Laplace).
     private: False where there is no noise, or a seed that makes it foreseeable.
+    keys, counts: where several sums leave together, each of them and how many rewards it holds.
+    weights: what they were combined with, a row for each value, rounded to whole multiples of 1/unit; None: each sum
+        by itself. scale and sensitivity are in units of the grid divided by `unit`.
     """
 
     number: int
@@ -46,6 +49,10 @@ class Release:
     steps: int
     calibrated: float
     private: bool
+    keys: tuple[int, ...] = ()
+    counts: tuple[int, ...] = ()
+    weights: tuple[tuple[float, ...], ...] | None = None
+    unit: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "episodes", MappingProxyType(dict(self.episodes)))  # nobody edits a row
@@ -63,7 +70,12 @@ class Release:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Release:
         """What to_dict wrote."""
-        return cls(**{**data, "values": tuple(data["values"])})
+        plain = dict(data)
+        for name in ("values", "keys", "counts"):
+            plain[name] = tuple(data.get(name, ()))
+        if data.get("weights") is not None:
+            plain["weights"] = tuple(map(tuple, data["weights"]))
+        return cls(**plain)
 
 
 class Ledger:

@@ -7,9 +7,10 @@ publishes depends on rewards only through its return values.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from private_bandits.budget import Budget
-from private_bandits.episode import TAIL, Episode, Grid
+from private_bandits.episode import TAIL, Combined, Episode, Grid
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Ledger, Release
 from private_bandits.noise import ExactNoise, NoiseSource, SeededNoise
@@ -35,14 +36,18 @@ class Door:
         """An empty episode on this door's grid."""
         return Episode(key, number, dimension, self.grid)
 
-    def release(self, episode: Episode) -> Release:
+    def combine(self, episodes: Sequence[Episode], weights: Sequence[Sequence[float]] | None) -> Combined:
+        """Several sums as one, still without noise: to be released once, for all of their episodes."""
+        return Combined(episodes, weights)
+
+    def release(self, episode: Episode | Combined) -> Release:
         """y = sum of weight * reward + noise: check, draw once, write the ledger, hand out.
 
         Each episode goes through once. The sensitivity is the episode's own, in integers, and the cost is what
         the mechanism's map makes of it. If the noise cannot be drawn (NoiseFailed) nothing is written and nothing
         comes out. The row holds the value, so it is written after the draw; nobody has seen either before.
         """
-        if self.ledger.covers(episode.label):
+        if any(map(self.ledger.covers, episode.labels)):
             raise AssertionError(f"episode {episode.label} was released before")
         if not episode.count:
             raise InvalidInput(f"episode {episode.label} holds no reward: there is nothing to release")
@@ -58,12 +63,12 @@ class Door:
         )
         noisy = mechanism(episode.totals)
         # Floating point starts here, after the noise.
-        step = self.reward_range.width / episode.grid.steps
-        low = self.reward_range.low
+        step = self.reward_range.width / episode.grid.steps / episode.unit
+        low = self.reward_range.low / episode.unit
         row = Release(
             number=len(self.ledger) + 1,
             key=episode.key,
-            episodes={episode.label: 1.0},
+            episodes=dict.fromkeys(episode.labels, 1.0),
             count=episode.count,
             values=tuple(step * y + low * w for y, w in zip(noisy, episode.weight_sums, strict=True)),
             noise_sd=step * mechanism.scale * (math.sqrt(2) if laplace else 1.0),
@@ -74,6 +79,10 @@ class Door:
             steps=episode.grid.steps,
             calibrated=mechanism.cost,
             private=self.secret,
+            keys=episode.keys,
+            counts=episode.counts,
+            weights=None if episode.weights is None else tuple(map(tuple, episode.weights)),
+            unit=episode.unit,
         )
         self.ledger.append(row)
         return row

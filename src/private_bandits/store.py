@@ -252,11 +252,11 @@ class SqliteStore:
         """A decision was handed out."""
         self._asked[decision.number] = decision
 
-    def closed(self, decision: OpenDecision, episode: Episode | None, row: Release | None) -> None:
-        """A decision has its reward or was given up; the episode that changed, and the release that followed."""
+    def closed(self, decision: OpenDecision, changed: Iterable[Episode], row: Release | None) -> None:
+        """A decision has its reward or was given up; the episodes that changed, and the release that followed."""
         if self._asked.pop(decision.number, None) is None:
             self._closed.append((decision.number,))
-        if episode is not None:
+        for episode in changed:
             self._summed[episode.key] = episode
         if row is not None:
             self._released.append(row)

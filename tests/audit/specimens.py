@@ -28,7 +28,7 @@ import numpy as np
 import private_bandits as pb
 from private_bandits.agent import _Told
 from private_bandits.budget import NoiseKind
-from private_bandits.episode import Episode, HiddenTotals
+from private_bandits.episode import Combined, Episode, HiddenTotals
 from private_bandits.ledger import Ledger, Release
 from private_bandits.noise import ExactNoise, Mechanism
 from private_bandits.policies.doubling import DoublingState
@@ -171,9 +171,9 @@ def make_white_pure(path: StrPath | None = None, seed: int | None = None) -> pb.
 class _Sampling(pb.AdaCUCB):
     """Adds randomness of its own to released means at every look."""
 
-    def recommend(self, state: DoublingState, waiting: Any, step: int) -> int:
+    def recommend(self, state: DoublingState, waiting: Any, arrived: Any, step: int) -> int:
         if state.choice is None or state.unseen:
-            return super().recommend(state, waiting, step)
+            return super().recommend(state, waiting, arrived, step)
         released = zip(state.means, state.noise_sd, state.last, strict=True)
         drawn = [random.gauss(mean, sd + 0.5 / math.sqrt(n)) for mean, sd, n in released]
         return drawn.index(max(drawn))
@@ -253,8 +253,8 @@ def make_white_half_sensitivity() -> pb.Agent:
 
 
 class _FirstRawDoor(Door):
-    def release(self, episode: Episode) -> Release:
-        self._noise = _Raw() if episode.number == 1 else ExactNoise()
+    def release(self, episode: Episode | Combined) -> Release:
+        self._noise = _Raw() if episode.label.endswith("/1") else ExactNoise()
         return super().release(episode)
 
 
@@ -334,7 +334,7 @@ def make_white_float_noise_rounded() -> pb.Agent:
 
 
 class _FloatDoor(Door):
-    def release(self, episode: Episode) -> Release:
+    def release(self, episode: Episode | Combined) -> Release:
         exact = super().release(episode)
         value = episode.totals.reveal()[0] / episode.grid.steps + random.gauss(0.0, exact.noise_sd)
         self.ledger._rows[-1] = row = replace(exact, values=(value,))
@@ -368,7 +368,7 @@ class _ReusedNoise(ExactNoise):
 
 
 class _ReusingDoor(Door):
-    def release(self, episode: Episode) -> Release:
+    def release(self, episode: Episode | Combined) -> Release:
         self._noise = self.__dict__.setdefault("_sources", {}).setdefault(episode.key, _ReusedNoise())
         return super().release(episode)
 
@@ -389,7 +389,7 @@ def make_white_noise_shared_by_arms() -> pb.Agent:
 
 
 class _DataSensitivityDoor(Door):
-    def release(self, episode: Episode) -> Release:
+    def release(self, episode: Episode | Combined) -> Release:
         self._noise = _SensitivityOf(max(1, episode.totals.reveal()[0] // episode.count))
         return super().release(episode)
 
@@ -450,8 +450,8 @@ def make_white_noise_on_wrong_arm() -> pb.Agent:
 
 
 class _Eager(pb.AdaCUCB):
-    def due(self, state: DoublingState, key: int, count: int) -> bool:
-        return super().due(state, key, count) or getattr(self, "rich", False)
+    def due(self, state: DoublingState, key: int, count: int, arrived: Any) -> bool:
+        return super().due(state, key, count, arrived) or getattr(self, "rich", False)
 
 
 class _EndsWhenRich(pb.Agent):
@@ -501,9 +501,9 @@ def make_white_cumulative_uncharged() -> pb.Agent:
 
 
 class _HonestRowsDoor(Door):
-    def release(self, episode: Episode) -> Release:
+    def release(self, episode: Episode | Combined) -> Release:
         row = super().release(episode)
-        covered = {f"{episode.key}/{i}": 1.0 for i in range(1, episode.number + 1)}
+        covered = {f"{episode.key}/{i}": 1.0 for i in range(1, int(episode.label.split("/")[1]) + 1)}
         self.ledger._rows[-1] = row = replace(row, episodes=covered)
         return row
 

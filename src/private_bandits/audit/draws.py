@@ -20,7 +20,7 @@ from private_bandits.agent import Agent
 from private_bandits.audit.evidence import Floats
 from private_bandits.audit.inside import Flaw, Instead
 from private_bandits.audit.target import Target
-from private_bandits.episode import Episode, HiddenTotals
+from private_bandits.episode import Combined, Episode, HiddenTotals
 from private_bandits.ledger import Release
 
 SCALES = (0.7, 3.0, 20.0)
@@ -116,7 +116,7 @@ class Tap:
         self.draws += 1
         return mechanism(totals)
 
-    def _overhear(self, episode: Episode) -> Release:
+    def _overhear(self, episode: Episode | Combined) -> Release:
         self.sums.append((list(episode.weight_sums), episode.totals.reveal()))
         return self._release(episode)
 
@@ -150,8 +150,10 @@ def noise_of_run(target: Target, found: Draws) -> list[list[float]]:
     """The noise of each release of a run, one number a coordinate, in units of its declared scale."""
     agent = target.make()
     tap = Tap(agent)
-    for i in range(4 * target.arms):
+    i = 0
+    while i < 4 * target.arms or (len(agent._door.ledger) < RELEASES / 2 and i < 64 * target.arms):
         agent.tell(target.ask(agent, i), (target.low, target.high)[i % 2])
+        i += 1
     rows = agent.ledger.rows
     if tap.draws != len(rows):
         text = f"noise was drawn {tap.draws} times for {len(rows)} rows of the ledger"
@@ -160,7 +162,7 @@ def noise_of_run(target: Target, found: Draws) -> list[list[float]]:
     noise = []
     for row, (weights, totals) in zip(rows, tap.sums, strict=False):
         step = (target.high - target.low) / row.steps
-        units = [(y - target.low * w) / step for y, w in zip(row.values, weights, strict=True)]
+        units = [(row.unit * y - target.low * w) / step for y, w in zip(row.values, weights, strict=True)]
         drawn = [y - total for y, total in zip(units, totals, strict=True)]
         off = max(abs(d - round(d)) - 1e-6 - 1e-13 * abs(y) for d, y in zip(drawn, units, strict=True))
         if off > 0:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
 from typing import Any
 
 from private_bandits.audit import accounts, draws, inside, outside
@@ -66,23 +68,41 @@ def audit(
 def audit_all(
     targets: Sequence[Target], seconds: float | None = None, short: bool = False, processes: int = 2, seed: int = 0
 ) -> list[Report]:
-    """One report for each target, with a progress bar. seconds: for each; by default 120 are shared by several."""
+    """One report for each target, with a progress bar. seconds: for each; by default 160 are shared by several.
+
+    Several are audited side by side, one in each process; a single one has all of them to itself.
+    """
     if processes not in (1, 2):
         raise InvalidInput(f"processes must be 1 or 2, got {processes!r}")
     if short and seconds is not None:
         raise InvalidInput("a short audit has a time of its own: leave out either --short or --seconds")
-    each = seconds if seconds is not None else 90.0 if len(targets) == 1 else 120.0 / len(targets)
+    claims = sum(target.claim is not None for target in targets)
+    each = seconds if seconds is not None else 90.0 if len(targets) == 1 else min(90.0, 160.0 / max(1, claims))
     check_positive("seconds", each)
-    much = SHORT if short else Thoroughness(seconds=each)
-    found = []
+    much = SHORT if short else Thoroughness(seconds=each, scripts=12 if len(targets) == 1 else 6)
     with progress("auditing") as report, redirect_stdout(sys.stderr):
-        for i, target in enumerate(targets):
-            advance = partial(_advance, report, i / len(targets), 1 / len(targets))
-            try:
-                found.append(audit(target, much, processes, seed, advance))
-            except Exception as error:  # whatever the agent's code raised: exit code 1 is for violations alone
-                raise InvalidInput(f"the audit of {target.name} stopped: {type(error).__name__}: {error}") from error
-    return found
+        if len(targets) == 1 or processes == 1:
+            shares = [partial(_advance, report, i / len(targets), 1 / len(targets)) for i in range(len(targets))]
+            return [_audit_one(t, much, processes, seed, a) for t, a in zip(targets, shares, strict=True)]
+        found = []
+        with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+            for one in pool.map(partial(_audit_one, much=much, processes=1, seed=seed), targets):
+                found.append(one)
+                report(len(found) / len(targets))
+        return found
+
+
+def _audit_one(
+    target: Target,
+    much: Thoroughness,
+    processes: int,
+    seed: int,
+    advance: Callable[[float], None] = lambda share: None,
+) -> Report:
+    try:
+        return audit(target, much, processes, seed, advance)
+    except Exception as error:  # whatever the agent's code raised: exit code 1 is for violations alone
+        raise InvalidInput(f"the audit of {target.name} stopped: {type(error).__name__}: {error}") from error
 
 
 def to_json(reports: Sequence[Report]) -> dict[str, Any]:

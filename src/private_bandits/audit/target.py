@@ -172,13 +172,20 @@ EXAMPLES: dict[str, Budget] = {
 
 
 def shipped(name: str = "all", budget: Budget | None = None) -> list[Target]:
-    """The package's own policies, found by name or all of them, each with every budget or with the one given."""
+    """The package's own policies, found by name or all of them.
+
+    budget: None audits one policy with every kind of budget that it serves, and all of them with one for each kind of
+    noise: budgets of one kind differ in nothing but the level.
+    """
     own = [n for n, policy in POLICIES.items() if policy.__module__.startswith("private_bandits.")]
     names = sorted(own) if name == "all" else [name]
     found = []
     for one in names:
         policy = POLICIES[one]
-        budgets = [EXAMPLES[n] for n in policy.notions] if budget is None else [equal_budget(budget, policy.notions)]
+        every = [EXAMPLES[n] for n in policy.notions]
+        if name == "all":
+            every = list({b.noise: b for b in reversed(every)}.values())[::-1]
+        budgets = every if budget is None else [equal_budget(budget, policy.notions)]
         found += [of_policy(policy.example(b)) for b in budgets]
     return found
 

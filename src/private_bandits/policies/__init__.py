@@ -1,7 +1,22 @@
 """One algorithm a file. A policy sees actions and releases, never a reward."""
 
+from private_bandits.policies.adac_gope import AdaCGOPE, AdaCGOPEEnd, AdaCGOPEVar
 from private_bandits.policies.adac_ucb import AdaCUCB
 from private_bandits.policies.adap_ucb import AdaPUCB
-from private_bandits.policies.base import POLICIES, Estimate, Policy, policy_from_dict
+from private_bandits.policies.base import POLICIES, Combination, Estimate, Policy, policy_from_dict
+from private_bandits.policies.small_support import HannaGOPE, LiGOPE
 
-__all__ = ["POLICIES", "AdaCUCB", "AdaPUCB", "Estimate", "Policy", "policy_from_dict"]
+__all__ = [
+    "POLICIES",
+    "AdaCGOPE",
+    "AdaCGOPEEnd",
+    "AdaCGOPEVar",
+    "AdaCUCB",
+    "AdaPUCB",
+    "Combination",
+    "Estimate",
+    "HannaGOPE",
+    "LiGOPE",
+    "Policy",
+    "policy_from_dict",
+]

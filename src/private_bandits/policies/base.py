@@ -39,11 +39,22 @@ class Estimate(NamedTuple):
     rewards: int
 
 
+class Combination(NamedTuple):
+    """Several sums that are to leave together, in one release.
+
+    keys: of the sums. weights: a row for each value that leaves, a number for each sum; None: each sum by itself.
+    """
+
+    keys: tuple[int, ...]
+    weights: Sequence[Sequence[float]] | None
+
+
 class Policy(ABC, Generic[State]):
     """A rule that recommends actions and says which sums of rewards it wants released.
 
     A reward for `action` enters the sum that `entry` names, with a public weight. As soon as `due` says so the
-    sum goes through the door, and `learn` is told the release. No method is ever given a reward.
+    sum goes through the door, alone or as `combination` says, and `learn` is told the release. No method is ever
+    given a reward; `arrived` is how many rewards each open sum holds, by key.
 
     Subclasses are frozen dataclasses that call `check_budget` when they are made.
     """
@@ -101,7 +112,7 @@ class Policy(ABC, Generic[State]):
         """The state before the first decision, for rewards in [low, high]."""
 
     @abstractmethod
-    def recommend(self, state: State, waiting: Sequence[int], step: int) -> int:
+    def recommend(self, state: State, waiting: Sequence[int], arrived: Mapping[int, int], step: int) -> int:
         """The action of decision number `step`; waiting[a] decisions for action a are open. Changes nothing."""
 
     @abstractmethod
@@ -109,8 +120,12 @@ class Policy(ABC, Generic[State]):
         """The sum that a reward for `action` enters and its integer weight there; None drops the reward."""
 
     @abstractmethod
-    def due(self, state: State, key: int, count: int) -> bool:
-        """Whether the sum `key` is to be released once it holds `count` rewards."""
+    def due(self, state: State, key: int, count: int, arrived: Mapping[int, int]) -> bool:
+        """Whether to release once the sum `key` holds `count` rewards and the others what has arrived."""
+
+    def combination(self, state: State, key: int, arrived: Mapping[int, int]) -> Combination | None:
+        """What leaves when the sum `key` is due: None, that sum alone. `arrived` holds the last reward as well."""
+        return None
 
     @abstractmethod
     def learn(self, state: State, release: Release, step: int) -> None:
@@ -146,7 +161,7 @@ class FiniteArmsPolicy(Policy[State]):
     arms: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        names = _arm_names(self.n_arms, self.arms)
+        names = arm_names(self.n_arms, self.arms)
         object.__setattr__(self, "arms", names)
         object.__setattr__(self, "n_arms", len(names))
         self.check_budget()
@@ -180,18 +195,19 @@ def check_variant(variant: str) -> None:
         raise InvalidInput(f"variant must be one of {', '.join(map(repr, VARIANTS))}, got {variant!r}")
 
 
-def _arm_names(n_arms: int | Sequence[str] | None, arms: Sequence[str] | None) -> tuple[str, ...]:
+def arm_names(n_arms: int | Sequence[str] | None, arms: Sequence[str] | None, kind: str = "arm") -> tuple[str, ...]:
+    """The names that were given, or "arm 0", "arm 1", ..."""
     if arms is None and isinstance(n_arms, (list, tuple)):
         n_arms, arms = None, n_arms
     if arms is None:
         if isinstance(n_arms, bool) or not isinstance(n_arms, Integral) or n_arms < 1:
             raise InvalidInput(f"n_arms must be a whole number of at least 1, got {n_arms!r}")
-        return tuple(f"arm {i}" for i in range(n_arms))
+        return tuple(f"{kind} {i}" for i in range(n_arms))
     names = tuple(arms)
     if isinstance(arms, str) or not names or not all(isinstance(n, str) and n for n in names):
         raise InvalidInput(f"arms must be a list of names, which are texts, got {arms!r}")
     if len(set(names)) < len(names):
         raise InvalidInput(f"arms must have different names, got {list(names)}")
     if n_arms is not None and n_arms != len(names):
-        raise InvalidInput(f"n_arms is {n_arms} but {len(names)} arms are named")
+        raise InvalidInput(f"there are {n_arms} {kind}s but {len(names)} names")
     return names

@@ -75,7 +75,7 @@ class DoublingPolicy(FiniteArmsPolicy[DoublingState]):
         zeros = [0.0] * k
         return DoublingState(low, high, [0] * k, [0] * k, [0] * k, zeros[:], zeros[:], zeros[:], choice=None, unseen=k)
 
-    def recommend(self, state: DoublingState, waiting: Sequence[int], step: int) -> int:
+    def recommend(self, state: DoublingState, waiting: Sequence[int], arrived: Mapping[int, int], step: int) -> int:
         """First every arm once; then the choice. Nothing released at all: the arm with fewest open decisions.
 
         An arm whose first rewards never come is tried again now and then, so that no arm is lost for ever.
@@ -92,7 +92,7 @@ class DoublingPolicy(FiniteArmsPolicy[DoublingState]):
         """Weight one in the arm's own sum."""
         return action, UNIT_WEIGHT
 
-    def due(self, state: DoublingState, key: int, count: int) -> bool:
+    def due(self, state: DoublingState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
         """When the arm's unreleased rewards equal its released ones; the first reward at once."""
         return count >= (state.released[key] or 1)
 

@@ -20,12 +20,16 @@ from private_bandits.errors import InvalidInput
 from private_bandits.policies import Policy
 from private_bandits.progress import Report
 from private_bandits.progress import progress as progress_bar
-from private_bandits.simulation import finite, steps
+from private_bandits.simulation import finite, linear, steps
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ENGINES: dict[str, Any] = {"doubling": finite.regret_curves, "steps": steps.regret_curves}
+ENGINES: dict[str, Any] = {
+    "doubling": finite.regret_curves,
+    "phases": linear.regret_curves,
+    "steps": steps.regret_curves,
+}
 """What runs a policy, by the name in its class."""
 BLOCK = 10_000
 """Runs simulated together: bounds the memory, and is the piece of work that goes to a process."""
@@ -91,6 +95,14 @@ class Simulation:
             writer.writeheader()
             writer.writerows(rows)
 
+    @property
+    def note(self) -> str:
+        """What does not hold for these runs."""
+        text = "simulated with seeded noise: no privacy holds for these runs"
+        if not getattr(self.environment, "bounded", True):
+            text += "; rewards leave the range that the noise is calibrated to, so no guarantee would hold live either"
+        return text
+
     def to_json(self) -> dict[str, Any]:
         """What the command line prints with --json."""
         settings = {name: policy.to_dict() for name, policy in self.policies.items()}
@@ -100,7 +112,7 @@ class Simulation:
             "environment": str(self.environment),
             "seed": self.seed,
             "policies": settings,
-            "note": "simulated with seeded noise: no privacy holds for these runs",
+            "note": self.note,
         }
 
 
@@ -203,6 +215,9 @@ def _check_policies(policies: Mapping[str, Policy[Any]], environment: FiniteEnvi
             raise InvalidInput(
                 f"policy {name!r} has {len(policy.arm_names)} arms, the environment has {len(environment.means)}"
             )
+        own, theirs = getattr(policy, "actions", None), getattr(environment, "actions", None)
+        if own is not None and theirs is not None and own != theirs:
+            raise InvalidInput(f"policy {name!r} was made for other actions than the environment has")
 
 
 def _checkpoints(given: Sequence[int] | None, horizon: int) -> Integers:

@@ -1,0 +1,79 @@
+"""Policies over a fixed, finite set of actions that are vectors: the mean reward of an action is linear in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_bandits.budget import Budget, check_positive
+from private_bandits.errors import InvalidInput
+from private_bandits.policies.base import Policy, State, arm_names
+
+Floats = NDArray[np.float64]
+
+Rows = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class LinearPolicy(Policy[State]):
+    """A policy over K actions in R^d, a row each, of norm at most `action_norm`."""
+
+    setting: ClassVar[str] = "linear"
+
+    actions: Any = None
+    budget: Budget | None = None
+    arms: Sequence[str] | None = None
+    action_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "action_norm", check_positive("action_norm", self.action_norm))
+        object.__setattr__(self, "actions", check_actions(self.actions, self.action_norm))
+        named = arm_names(len(self.actions), self.arms, "action")
+        object.__setattr__(self, "arms", named)
+        self.check_budget()
+
+    @classmethod
+    def example(cls, budget: Budget) -> Self:
+        """Three actions in a plane."""
+        return cls(actions=((1.0, 0.0), (0.0, 1.0), (0.6, 0.8)), budget=budget)
+
+    @cached_property
+    def vectors(self) -> Floats:
+        """The actions as an array [action, coordinate]."""
+        return np.array(self.actions, float)
+
+    @property
+    def arm_names(self) -> tuple[str, ...]:
+        """The actions by name."""
+        assert self.arms is not None
+        return tuple(self.arms)
+
+
+def check_actions(actions: Any, norm: float) -> Rows:
+    """The actions as rows of finite numbers, each of norm at most `norm`."""
+    try:
+        found = np.array(actions, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            "actions must be a table of numbers, one row an action, all rows of one length; got something else"
+        ) from None
+    if found.ndim != 2 or not found.size:
+        raise InvalidInput(
+            f"actions must be a table of numbers, one row an action, got an array of shape {found.shape}"
+        )
+    if not np.isfinite(found).all():
+        row, column = np.argwhere(~np.isfinite(found))[0]
+        raise InvalidInput(f"actions must be finite numbers, got {found[row, column]} in row {row}, column {column}")
+    norms = np.linalg.norm(found, axis=1)
+    if norms.max() > norm * (1 + 1e-9):
+        row = int(norms.argmax())
+        raise InvalidInput(
+            f"actions must have norm at most {norm:g}, got {norms[row]:.6g} in row {row}: divide all actions by one "
+            f"number, or declare action_norm={norms[row]:.6g}"
+        )
+    return tuple(map(tuple, found.tolist()))

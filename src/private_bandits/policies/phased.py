@@ -1,0 +1,291 @@
+"""Phased elimination for linear bandits: play a design, release what was learned, drop what is surely worse.
+
+Phase l plays the arms of a design for the active actions, c_l pi(a) times each. Its sums leave in one release, from
+which theta is estimated, and actions whose estimated gap exceeds 2 max(2^-l, the width really reached) are dropped.
+Every phase starts from nothing, so each reward is in one release (docs/guarantees.md).
+
+Lengths are in the paper's units, in which the reward range is two wide; other ranges are scaled, never shifted: a
+shift would not be linear in the action.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_bandits.budget import Budget, check_positive, check_probability
+from private_bandits.design import Design, optimal_design, small_design
+from private_bandits.errors import InvalidInput
+from private_bandits.ledger import Release
+from private_bandits.policies.base import Combination, Estimate, check_variant
+from private_bandits.policies.fit import Fit, Floats, Placement
+from private_bandits.policies.linear import LinearPolicy, Rows
+
+UNIT_WEIGHT = (1,)
+LONGEST = 2**30
+"""Planned rewards of a phase that exact sums have room for. The phase after that is not begun."""
+
+
+@dataclass
+class PhasedState:
+    """What was released, and what is to be played next. Public.
+
+    plan: how often each action of the design is to be played in this phase, in order; empty: `best` for ever.
+    began: the number of the phase's first decision. best: the active action of the largest released mean.
+    theta, width: the last estimate, and max(beta_l, the width really reached) of the last release.
+    The lists hold, for each action, the last release that says something of it: its phase (0: none), the mean, ||a|| in
+    V^-1, the standard deviation of the noise and the largest part that one draw has in it, what rounding may add, and
+    the rewards in the release.
+    """
+
+    low: float
+    high: float
+    phase: int
+    active: list[int]
+    plan: dict[int, int]
+    began: int
+    best: int | None
+    theta: list[float] | None
+    width: float
+    phases: list[int]
+    means: list[float]
+    leverage: list[float]
+    noise_sd: list[float]
+    noise_peak: list[float]
+    rounding: list[float]
+    rewards: list[int]
+
+
+@dataclass(frozen=True)
+class PhasedElimination(LinearPolicy[PhasedState]):
+    """Elimination in phases of optimal design.
+
+    delta: the probability that the best action is dropped, at most. tol: of the design. phase_factor: multiplies the
+    length of all phases; below 1 they are shorter than the regret bound needs, and as the width really reached
+    decides what is dropped, that stays right. Privacy depends on none of them.
+    """
+
+    engine: ClassVar[str] = "phases"
+    placement: ClassVar[Placement]
+    small_support: ClassVar[bool] = False
+    """Whether the design is the one of few arms."""
+
+    delta: float = 1e-3
+    variant: str = "paper"
+    tol: float = 1e-3
+    phase_factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_variant(self.variant)
+        check_probability("delta", self.delta)
+        object.__setattr__(self, "tol", check_positive("tol", self.tol))
+        object.__setattr__(self, "phase_factor", check_positive("phase_factor", self.phase_factor))
+        if self.tol > 1:
+            raise InvalidInput(f"tol must be at most 1, got {self.tol}")
+
+    @classmethod
+    def example(cls, budget: Budget) -> Self:
+        """Three actions in a plane, and phases that end after a few rewards."""
+        return cls(actions=((1.0, 0.0), (0.0, 1.0), (0.6, 0.8)), budget=budget, phase_factor=5e-4)
+
+    # What is public before a reward is seen.
+
+    def design(self, active: Sequence[int]) -> Design:
+        """The design for the active actions; the same for all budgets, and solved once."""
+        return _design(self.actions, tuple(active), self.tol, self.small_support)
+
+    @abstractmethod
+    def length(self, phase: int, active: Sequence[int]) -> float:
+        """c_l, for an action of weight one; pi(a) of it are played."""
+
+    def plan(self, phase: int, active: Sequence[int]) -> dict[int, int]:
+        """How often each action of the design is played, in order. Nothing where there is nothing to find out."""
+        rows = self.vectors[list(active)]
+        if (rows == rows[0]).all():
+            return {}
+        design = self.design(active)
+        length = self.phase_factor * self.length(phase, active)
+        if not length < LONGEST:
+            return {}
+        return {active[i]: math.ceil(length * design.weights[i]) for i in design.support.tolist()}
+
+    def log_odds(self, phase: int) -> float:
+        """log(4 K l(l+1)/delta): half of delta for the rewards and half for the noise, shared by actions and phases."""
+        return math.log(4 * len(self.actions) * phase * (phase + 1) / self.delta)
+
+    def length_for_own_noise(self, phase: int, active: Sequence[int]) -> float:
+        """Long enough for the rewards and for the noise of this placement to err by beta_l/2 each, at every action.
+
+        With V = c V(pi), the rewards' part is sqrt(2 g/c log(4/delta_l)), g the design's leverage, and the noise at an
+        action falls as 1/c for every placement.
+        """
+        design, beta, log_odds = self.design(active), 2.0**-phase, self.log_odds(phase)
+        vectors = self.vectors[list(active)]
+        fit = Fit.of(vectors[design.support], design.weights[design.support], design.basis)
+        weights = type(self).placement(fit)
+        noise = self.noise_reach(fit.whitened(vectors) @ fit.decoder(weights), self.noise_sd(weights, 2.0), log_odds)
+        return 8 * design.leverage / beta**2 * log_odds + 2 / beta * noise
+
+    def noise_sd(self, weights: Floats | None, width: float) -> float:
+        """Standard deviation of each draw of noise on what is released with these weights; width: of the rewards."""
+        columns = np.ones((1, 1)) if weights is None else weights
+        budget = self.promise
+        if budget.noise == "laplace":
+            return math.sqrt(2) * width * float(np.abs(columns).sum(axis=0).max()) / budget.level
+        return width * math.sqrt(budget.variance_factor) * float(np.linalg.norm(columns, axis=0).max())
+
+    def noise_reach(self, parts: Floats, noise_sd: float, log_odds: float) -> float:
+        """How far the noise strays at the action where it strays most. parts: of each draw in each action."""
+        sd, peak = noise_sd * np.linalg.norm(parts, axis=1), noise_sd * np.abs(parts).max(axis=1)
+        return max(self.noise_width(s, p, log_odds) for s, p in zip(sd.tolist(), peak.tolist(), strict=True))
+
+    def width(self, phase: int, whitened: Floats, decoder: Floats, noise_sd: float, width: float) -> float:
+        """max(beta_l, how far the estimate of an active action may really be off), in units of the rewards.
+
+        whitened: the active actions (Fit.whitened). width: of the reward range.
+        """
+        log_odds = self.log_odds(phase)
+        rewards = width / 2 * float(np.linalg.norm(whitened, axis=1).max()) * math.sqrt(2 * log_odds)
+        return max(2.0**-phase * width / 2, rewards + self.noise_reach(whitened @ decoder, noise_sd, log_odds))
+
+    def noise_width(self, sd: float, peak: float, log_odds: float) -> float:
+        """How far the noise at an action strays, but for a probability of 2 exp(-log_odds).
+
+        A sum of Laplace draws, sd^2 its variance and peak^2 that of its largest part, has a moment generating function
+        of at most exp(x^2 sd^2) for x <= 1/peak, as 1/(1 - u) <= exp(2u) for u <= 1/2; then Chernoff's bound. The
+        discrete distributions, Gaussian and Laplace, have smaller ones than the continuous.
+        """
+        if self.promise.noise != "laplace":
+            return sd * math.sqrt(2 * log_odds)
+        if not sd:
+            return 0.0
+        root = math.sqrt(log_odds)
+        return 2 * sd * root if root * peak <= sd else sd**2 / peak + peak * log_odds
+
+    # The agent's side.
+
+    def start(self, low: float, high: float) -> PhasedState:
+        """Everything is active and nothing known."""
+        k = len(self.actions)
+        everything, zeros = list(range(k)), [0.0] * k
+        plan = self.plan(1, everything)
+        lists = (zeros[:], zeros[:], zeros[:], zeros[:], zeros[:])
+        return PhasedState(low, high, 1, everything, plan, 1, None, None, 0.0, [0] * k, *lists, [0] * k)
+
+    def recommend(self, state: PhasedState, waiting: Sequence[int], arrived: Mapping[int, int], step: int) -> int:
+        """What the plan still misses, in its order; then the best action so far, or more of the design.
+
+        Decisions whose rewards never come, and are not given up, would hold the phase up: each time twice the phase's
+        length has gone by, what is missing is asked for once more.
+        """
+        for arm, planned in state.plan.items():
+            if arrived[arm] + waiting[arm] < planned:
+                return arm
+        if state.plan:
+            again = 1 + (step - state.began) // (2 * sum(state.plan.values()))
+            for arm, planned in state.plan.items():
+                if waiting[arm] < again * (planned - arrived[arm]):
+                    return arm
+        if state.best is None:
+            plan = state.plan or {state.active[0]: 1}
+            return min(plan, key=lambda arm: (arrived[arm] + waiting[arm]) / plan[arm])
+        return state.best
+
+    def entry(self, state: PhasedState, action: int) -> tuple[int, tuple[int, ...]] | None:
+        """Weight one in the action's own sum; dropped where the phase's design does not have the action."""
+        return (action, UNIT_WEIGHT) if action in state.plan else None
+
+    def due(self, state: PhasedState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
+        """When every planned play has its reward."""
+        plan = state.plan
+        return count >= plan[key] and all(arm == key or arrived[arm] >= planned for arm, planned in plan.items())
+
+    def combination(self, state: PhasedState, key: int, arrived: Mapping[int, int]) -> Combination:
+        """All sums of the phase, with weights from what was really played."""
+        arms = tuple(state.plan)
+        weights = type(self).placement(self._fit(state, arms, [arrived[arm] for arm in arms]))
+        return Combination(arms, None if weights is None else weights.tolist())
+
+    def _fit(self, state: PhasedState, arms: Sequence[int], counts: Sequence[int]) -> Fit:
+        return Fit.of(self.vectors[list(arms)], np.array(counts, float), self.design(state.active).basis)
+
+    def learn(self, state: PhasedState, release: Release, step: int) -> None:
+        """Estimate theta, drop what is surely worse, and plan the next phase."""
+        fit = self._fit(state, release.keys, release.counts)
+        decoder = fit.decoder(None if release.weights is None else np.array(release.weights))
+        phi = decoder @ np.array(release.values)
+        state.theta = fit.theta(phi).tolist()
+        self._note(state, release, fit, decoder, phi)
+        whitened = fit.whitened(self.vectors[state.active])
+        state.width = self.width(state.phase, whitened, decoder, release.noise_sd, state.high - state.low)
+        means = np.array([state.means[arm] for arm in state.active])
+        kept = surviving(means, state.width)
+        state.best = state.active[int(means.argmax())]
+        state.active = [arm for arm, keep in zip(state.active, kept.tolist(), strict=True) if keep]
+        state.phase += 1
+        state.plan = self.plan(state.phase, state.active)
+        state.began = step
+
+    def _note(self, state: PhasedState, release: Release, fit: Fit, decoder: Floats, phi: Floats) -> None:
+        """Keep what the release says of every action in the span of what was played."""
+        inside = self.vectors - self.vectors @ fit.basis @ fit.basis.T
+        near = np.linalg.norm(inside, axis=1) <= 1e-9 * np.linalg.norm(self.vectors, axis=1)
+        whitened = fit.whitened(self.vectors)
+        leverage, parts = np.linalg.norm(whitened, axis=1), whitened @ decoder
+        sd, peak = release.noise_sd * np.linalg.norm(parts, axis=1), release.noise_sd * np.abs(parts).max(axis=1)
+        # Rounding moves each of n rewards by half a step at most, hence <theta, a> by sqrt(n) ||a|| times that.
+        rounding = (state.high - state.low) / release.steps / 2 * math.sqrt(release.count) * leverage
+        means = whitened @ phi
+        for arm in np.flatnonzero(near).tolist():
+            state.phases[arm] = state.phase
+            state.means[arm] = float(means[arm])
+            state.leverage[arm] = float(leverage[arm])
+            state.noise_sd[arm], state.noise_peak[arm] = float(sd[arm]), float(peak[arm])
+            state.rounding[arm] = float(rounding[arm])
+            state.rewards[arm] = release.count
+
+    def estimates(self, state: PhasedState, delta: float) -> list[Estimate]:
+        """The last mean of every action, with an interval.
+
+        A union over actions and phases, delta/(K l(l+1)) each, makes the intervals right together at all times.
+        """
+        found = []
+        for arm, name in enumerate(self.arm_names):
+            phase, mean = state.phases[arm], state.means[arm]
+            if not phase:
+                found.append(Estimate(arm, name, None, state.low, state.high, 0))
+                continue
+            log_odds = math.log(4 * len(self.actions) * phase * (phase + 1) / delta)
+            reach = state.rounding[arm] + (state.high - state.low) / 2 * state.leverage[arm] * math.sqrt(2 * log_odds)
+            reach += self.noise_width(state.noise_sd[arm], state.noise_peak[arm], log_odds)
+            low, middle, high = (min(max(x, state.low), state.high) for x in (mean - reach, mean, mean + reach))
+            found.append(Estimate(arm, name, middle, low, high, state.rewards[arm]))
+        return found
+
+    def load_state(self, data: Mapping[str, Any]) -> PhasedState:
+        """From plain data, in which keys are texts."""
+        return PhasedState(**{**data, "plan": {int(arm): planned for arm, planned in data["plan"].items()}})
+
+
+@lru_cache(maxsize=1024)
+def _design(actions: Rows, active: tuple[int, ...], tol: float, small_support: bool) -> Design:
+    """Where floats cannot reach the tolerance the small design serves too: a phase must not fail for it."""
+    vectors = np.array([actions[i] for i in active])
+    if not small_support:
+        with suppress(InvalidInput):
+            return optimal_design(vectors, tol)
+    return small_design(vectors)
+
+
+def surviving(means: Floats, width: float) -> NDArray[np.bool_]:
+    """Which actions stay: those whose estimated gap is at most twice the width. The last axis is the actions."""
+    return np.asarray(means.max(axis=-1, keepdims=True) - means <= 2 * width)
