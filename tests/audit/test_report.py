@@ -5,6 +5,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -193,3 +194,20 @@ def test_the_terminal_shows_verdict_evidence_and_notes() -> None:
 def test_audit_all_needs_one_or_two_processes() -> None:
     with pytest.raises(InvalidInput, match="processes"):
         audit_all([], processes=0)
+
+
+def as_any(value: Any) -> Any:
+    return value
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: of_factory(lambda: None, as_any(0.5)), "budget must be one such as zCDP"),
+        (lambda: of_factory(as_any(object()), pb.zCDP(1)), "a function that makes agents"),
+        (lambda: audit(as_any(lambda: None)), "of_policy"),
+    ],
+)
+def test_calls_that_are_not_meant_so_are_told_what_is(call: Any, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        call()

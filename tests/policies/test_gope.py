@@ -443,3 +443,11 @@ def test_a_design_that_floats_cannot_reach_does_not_stop_a_phase(monkeypatch: py
     policy = pb.AdaCGOPE(directions(13, 20, 4), pb.zCDP(1))
     plan = policy.plan(1, range(20))
     assert set(plan) == set(pb.small_design(policy.vectors).support.tolist())
+
+
+def test_a_repr_is_short_and_tells_sets_apart() -> None:
+    one, other = (pb.AdaCGOPE(directions(seed, 500, 20), pb.zCDP(1)) for seed in (1, 2))
+    assert len(repr(one)) < 300
+    assert "500 actions in R^20" in repr(one)
+    assert repr(one) != repr(other)
+    assert one != other

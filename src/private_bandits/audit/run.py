@@ -50,6 +50,8 @@ def audit(
 
     An agent that keeps its claim is accused with probability at most FAILURE. What is not found is not proven.
     """
+    if not isinstance(target, Target):
+        raise InvalidInput(f"audit needs of_policy(policy) or of_factory(function), got a {type(target).__name__}")
     much = thoroughness or Thoroughness()
     started = time.perf_counter()
     report = Report(target.name, target.claim, target.inside)

@@ -202,7 +202,11 @@ def _look_at_ledger(agent: Any, shown: dict[str, float]) -> None:
     with suppress(Exception):
         ledger = agent.ledger
         ours = isinstance(ledger, Ledger)
-        _take("ledger", {",".join(row.episodes): row.values for row in ledger} if ours else ledger, shown)
+        _take(
+            "ledger",
+            {f"{row.number} {','.join(row.episodes)}": row.values for row in ledger} if ours else ledger,
+            shown,
+        )
         _take("rows", len(ledger), shown)
         _take("total", ledger.total, shown)
     for name in ("guarantee", "settings", "__repr__"):

@@ -82,11 +82,15 @@ def of_policy(policy: Policy[Any], reward_range: tuple[float, float] = (0.0, 1.0
 
 def of_factory(
     factory: str | Callable[..., Any],
-    budget: Budget | None,
+    budget: Budget | None = None,
     reward_range: tuple[float, float] = (0.0, 1.0),
     arms: int | None = None,
 ) -> Target:
     """Agents that a user's function makes. Without a budget the agent's own guarantee is taken at its word."""
+    if budget is not None and not isinstance(budget, Budget):
+        raise InvalidInput(f"budget must be one such as zCDP(0.5), got {budget!r}")
+    if not callable(factory) and not isinstance(factory, str):
+        raise InvalidInput(f"an audit needs a function that makes agents, got a {type(factory).__name__}")
     function = _load(factory) if isinstance(factory, str) else factory
     make = Named(factory) if isinstance(factory, str) else factory
     name = factory if isinstance(factory, str) else getattr(factory, "__qualname__", repr(factory))

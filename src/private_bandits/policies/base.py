@@ -145,7 +145,7 @@ class Policy(ABC, Generic[State]):
 
     def to_dict(self) -> dict[str, Any]:
         """The parameters as plain data."""
-        data: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        data: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
         data["budget"] = {"kind": type(self.budget).__name__, **asdict(self.promise)}
         return {"policy": self.name, **data}
 

