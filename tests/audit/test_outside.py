@@ -39,6 +39,9 @@ SMALL = Effort(scenarios=24, pilot=40, learn=600, test=2000, longest=24)
 """In runs and not in seconds, so that a slow machine sees as much as a fast one."""
 
 
+MUCH = Effort(scenarios=100, pilot=80, learn=5_000, test=25_000, longest=100)
+
+
 def name(specimen: Specimen) -> str:
     return specimen.name
 
@@ -75,14 +78,14 @@ HARD = {"black_reward_in_two_sums"}
 @pytest.mark.full
 @pytest.mark.parametrize("specimen", [s for s in BLACK if s.broken and s.name not in HARD], ids=name)
 def test_every_broken_agent_is_caught(specimen: Specimen) -> None:
-    report = audit(of_factory(specimen.path, pb.zCDP(specimen.rho)), Thoroughness(seconds=40), processes=2)
+    report = audit(of_factory(specimen.path, pb.zCDP(specimen.rho)), Thoroughness(effort=MUCH), processes=2)
     assert report.violated
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("specimen", [SPECIMENS[n] for n in sorted(HARD)], ids=name)
 def test_no_more_is_proven_than_is_true(specimen: Specimen) -> None:
-    report = audit(of_factory(specimen.path, pb.zCDP(specimen.rho)), Thoroughness(seconds=40), processes=2)
+    report = audit(of_factory(specimen.path, pb.zCDP(specimen.rho)), Thoroughness(effort=MUCH), processes=2)
     assert all(part.outcome.bound <= specimen.cost for part in report.parts if part.outcome is not None)
 
 

@@ -451,3 +451,24 @@ def test_a_repr_is_short_and_tells_sets_apart() -> None:
     assert "500 actions in R^20" in repr(one)
     assert repr(one) != repr(other)
     assert one != other
+
+
+def test_actions_that_floats_cannot_tell_apart_are_refused_at_once() -> None:
+    generator = np.random.default_rng(0)
+    refused = 0
+    for _ in range(60):
+        rows = directions(int(generator.integers(1000)), 6, 3) * 1e-40 ** generator.uniform(size=(6, 1))
+        try:
+            agent = pb.Agent(pb.AdaCGOPE(rows, pb.zCDP(1), phase_factor=1e-3))
+        except InvalidInput as error:
+            assert "cannot be told apart" in str(error)  # noqa: PT017  (most sets are fine)
+            refused += 1
+            continue
+        for _ in range(60):
+            agent.tell(agent.ask(), 0.5)
+    assert 0 < refused < 60
+
+
+def test_a_first_phase_that_is_too_long_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="too long for exact sums"):
+        pb.Agent(pb.AdaCGOPE([[1.0, 0.0], [0.0, 1.0]], pb.zCDP(1), phase_factor=1e9))

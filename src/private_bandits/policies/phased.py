@@ -33,6 +33,9 @@ UNIT_WEIGHT = (1,)
 LONGEST = 2**30
 """Planned rewards of a phase that exact sums have room for. The phase after that is not begun."""
 
+ILL = 1e13
+"""Condition of the played actions beyond which floats leave nothing of theta."""
+
 
 @dataclass
 class PhasedState:
@@ -108,15 +111,28 @@ class PhasedElimination(LinearPolicy[PhasedState]):
         """c_l, for an action of weight one; pi(a) of it are played."""
 
     def plan(self, phase: int, active: Sequence[int]) -> dict[int, int]:
-        """How often each action of the design is played, in order. Nothing where there is nothing to find out."""
+        """How often each action of the design is played, in order.
+
+        Nothing where there is nothing to find out, or no way to: a phase that has begun must not fail.
+        """
         rows = self.vectors[list(active)]
         if (rows == rows[0]).all():
             return {}
-        design = self.design(active)
-        length = self.phase_factor * self.length(phase, active)
-        if not length < LONGEST:
-            return {}
-        return {active[i]: math.ceil(length * design.weights[i]) for i in design.support.tolist()}
+        try:
+            design = self.design(active)
+            length = self.phase_factor * self.length(phase, active)
+            fit = Fit.of(rows[design.support], design.weights[design.support], design.basis)
+            found = np.linalg.cond(fit.r) < ILL and length < LONGEST
+        except (InvalidInput, np.linalg.LinAlgError):
+            found = False
+        if found:
+            return {active[i]: math.ceil(length * design.weights[i]) for i in design.support.tolist()}
+        if phase == 1:
+            raise InvalidInput(
+                "actions cannot be told apart in floating point, or the first phase is too long for exact sums: "
+                "measure features in units that make actions alike in size, or use a smaller phase_factor"
+            )
+        return {}
 
     def log_odds(self, phase: int) -> float:
         """log(4 K l(l+1)/delta): half of delta for the rewards and half for the noise, shared by actions and phases."""
