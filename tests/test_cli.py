@@ -89,7 +89,7 @@ def test_the_papers_linear_setting_says_that_it_breaks_its_range() -> None:
         ("1,0\n0,x\n", "line 2"),
         ("1,0\n0\n", "all of one length"),
         ("", "a row an action"),
-        ("1,1\n0,1\n", "action_norm=1.41421"),
+        ("1,1\n0,1\n", "action_norm=1.41422"),
         ("1,nan\n", "finite"),
     ],
 )
@@ -100,6 +100,28 @@ def test_bad_action_files_are_told_in_one_line(tmp_path: Path, text: str, words:
     assert done.returncode == 2
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_file_from_a_spreadsheet(tmp_path: Path) -> None:
+    actions = tmp_path / "actions.csv"
+    actions.write_text("1,0\r\n0,1\r\n", encoding="utf-8-sig")
+    done = call("simulate", "--setting", "linear", "--actions", str(actions), "--horizon", "100", "--runs", "1")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--actions", "films.csv"], "--actions is for --setting linear"),
+        (["--setting", "linear", "--beta", "1"], "--beta is for --setting finite"),
+        (["--policy", "adac-gope"], "adac-gope is for --setting linear"),
+        (["--setting", "linear", "--seed", "-1"], "seed must be"),
+    ],
+)
+def test_what_would_be_ignored_is_an_error(arguments: list[str], words: str) -> None:
+    done = call("simulate", "--horizon", "100", "--runs", "1", *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
 
 
 def test_a_missing_action_file_is_named() -> None:

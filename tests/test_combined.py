@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +16,11 @@ from hypothesis import strategies as st
 import private_bandits as pb
 from private_bandits.budget import Budget
 from private_bandits.episode import INT64, TAIL, Combined, Counts, Episode
-from private_bandits.errors import CapacityExceeded, InvalidInput, NoiseFailed
+from private_bandits.errors import CapacityExceeded, InvalidInput, NoiseFailed, PolicyFailed
 from private_bandits.ledger import Ledger, Release
 from private_bandits.noise import ExactNoise, Mechanism
+from private_bandits.policies import POLICIES, Combination
+from private_bandits.policies.phased import PhasedState
 from private_bandits.release import Door
 from private_bandits.rewards import RewardRange
 
@@ -149,6 +153,81 @@ def test_empty_and_vector_sums_are_not_combined() -> None:
     vector.add((1, 2), 1)
     with pytest.raises(InvalidInput, match="sum of vectors"):
         door.combine([vector], None)
+
+
+def test_an_episode_is_in_a_release_once() -> None:
+    """In two columns a reward would move the values by more than either column."""
+    door = door_for(pb.zCDP(0.5))
+    one, other = episodes_of(door, [[1.0], [0.0]])
+    for wrong in ([one, one], [one, other, one], []):
+        with pytest.raises(InvalidInput, match="different episodes"):
+            door.combine(wrong, None)
+    stranger = episodes_of(door_for(pb.NoPrivacy()), [[1.0], [1.0]])[1]
+    with pytest.raises(InvalidInput, match="different grids"):
+        door.combine([one, stranger], None)
+
+
+@pytest.mark.parametrize("rho", [1e-9, 1e-15, 1e-18])
+def test_tiny_budgets_leave_room_for_weights(rho: float) -> None:
+    agent = pb.Agent(pb.AdaCGOPE([[0.9, 0.0], [-0.45, 0.8], [-0.4, -0.7]], pb.zCDP(rho), phase_factor=1e-6 * rho**0.5))
+    for _ in range(40):
+        agent.tell(agent.ask(), 1.0)
+    assert len(agent.ledger) > 0
+
+
+class Unlucky(pb.AdaCGOPE):
+    """Fails when it learns, as an interrupt or a bug might have it."""
+
+    failure: BaseException = ValueError("the released values are secret")
+
+    def learn(self, state: PhasedState, release: Release, step: int) -> None:
+        super().learn(state, release, step)
+        raise self.failure
+
+
+class Stray(pb.AdaCGOPE):
+    """Wants a release without the sum that is due."""
+
+    def combination(self, state: PhasedState, key: int, arrived: Mapping[int, int]) -> Combination:
+        return Combination(tuple(k for k in state.plan if k != key), None)
+
+
+@pytest.mark.parametrize("failure", [ValueError("the released values are secret"), KeyboardInterrupt()])
+def test_a_failure_after_the_draw_shows_nothing_of_it(
+    failure: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent with a file goes back to before the release: whoever saw it, in a log of frames, could ask again."""
+    monkeypatch.setattr(Unlucky, "failure", failure)
+    monkeypatch.setattr(Unlucky, "name", "unlucky")
+    monkeypatch.setitem(POLICIES, "unlucky", Unlucky)
+    path = tmp_path / "agent.db"
+    agent = pb.Agent(Unlucky.example(pb.zCDP(1)), path=path)
+    decisions = agent.ask(sum(agent.learned["plan"].values()))
+    for decision in decisions[:-1]:
+        agent.tell(decision, 1.0)
+    with pytest.raises((PolicyFailed, KeyboardInterrupt)) as caught:
+        agent.tell(decisions[-1], 1.0)
+    frames = caught.value.__traceback__
+    assert frames is not None
+    report = traceback.TracebackException(type(caught.value), caught.value, frames.tb_next, capture_locals=True)
+    text = "".join(report.format())  # without the frame of this test
+    assert "_take" in text
+    assert "secret" not in text
+    assert "Release(" not in text
+    with pb.Agent.open(path) as again:
+        assert len(again.ledger) == 0
+        assert sum(e.count for e in again._private.episodes.values()) > 0
+
+
+def test_a_release_holds_the_sum_that_is_due() -> None:
+    agent = pb.Agent(Stray.example(pb.zCDP(1)))
+    decisions = agent.ask(sum(agent.learned["plan"].values()))
+    for decision in decisions[:-1]:
+        agent.tell(decision, 1.0)
+    with pytest.raises(InvalidInput, match="is due"):
+        agent.tell(decisions[-1], 1.0)
+    assert agent.open_decisions == [decisions[-1]]
+    assert len(agent.ledger) == 0
 
 
 def filled(door: Door, counts: Sequence[int]) -> list[Episode]:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import private_bandits as pb
-from private_bandits.errors import AgentBusy, AgentClosed, ClosedDecision, InvalidInput
+from private_bandits.errors import AgentBusy, AgentClosed, ClosedDecision, PolicyFailed
 from private_bandits.ledger import Release
 from private_bandits.policies.doubling import DoublingState
 
@@ -196,7 +196,7 @@ def test_an_error_after_the_release_does_not_open_the_decision_again(tmp_path: P
     agent = pb.Agent(Stumbling(1, pb.NoPrivacy()), path=path)
     agent.tell(agent.ask(), 1.0)
     decision = agent.ask()
-    with pytest.raises(InvalidInput, match="rho"):
+    with pytest.raises(PolicyFailed, match="Stumbling failed at a release, with InvalidInput"):
         agent.tell(decision, 1.0)
     if durable:
         with pytest.raises(AgentClosed):

@@ -23,9 +23,11 @@ from private_bandits.errors import (
     AgentBusy,
     AgentClosed,
     AgentFileInvalid,
+    CapacityExceeded,
     ClosedDecision,
     InvalidInput,
     NoiseFailed,
+    PolicyFailed,
     PrivateBanditsError,
     UnknownDecision,
 )
@@ -336,19 +338,25 @@ class Agent:
         refusal = episode.refusal(weight)
         if refusal is not None:
             return refusal
-        due = self._policy.due(public.policy, slot, episode.count + 1, self._arrived)
+        whole = None
+        if self._policy.due(public.policy, slot, episode.count + 1, self._arrived):
+            try:
+                whole = self._whole(episode, weight, reward)
+            except (CapacityExceeded, InvalidInput) as refused:
+                return refused
         del public.open[key]
         public.waiting[decision.action] -= 1
         if person is not None:
             self._people.count_rewards_of(person, 1)
         row = None
-        if due:
-            try:
-                row = self._release(episode, weight, reward)
-            except NoiseFailed as failed:  # raised before anything was written; nothing else may open it again
+        if whole is not None:
+            found = self._release_and_learn(episode, weight, reward, whole)
+            if isinstance(found, NoiseFailed):  # raised before anything was written; nothing else may open it again
                 self._reopen(key, decision)
-                return failed
-            self._policy.learn(public.policy, row, public.asked + 1)
+                return found
+            if isinstance(found, BaseException):
+                raise found
+            row = found
         else:
             episode.add(weight, reward)
         if self._file is not None:
@@ -360,16 +368,53 @@ class Agent:
         self._private.episodes[key] = first = self._door.open_episode(key, 1, len(weight))
         return first
 
-    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Release:
+    def _release_and_learn(
+        self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Episode | Combined
+    ) -> Release | BaseException:
+        """A release, or a failure that shows nothing of it.
+
+        Until it is on disk nobody may see a release: after a failure an agent with a file is as before it, and the
+        next try draws noise anew. So the frames of whatever fails here, which hold it, are dropped (crash reporters
+        log them), and so are the words of errors from the policy's own code.
+        """
+        failed: BaseException
+        try:
+            row = self._release(episode, weight, reward, whole)
+            self._policy.learn(self._public.policy, row, self._public.asked + 1)
+        except NoiseFailed as error:
+            failed = error if not self._door.ledger.covers(whole.labels[0]) else self._failed(error)
+        except Exception as error:
+            failed = self._failed(error)
+        except BaseException as interrupt:
+            failed = interrupt
+        else:
+            return row
+        failed.__context__ = failed.__cause__ = None
+        return failed.with_traceback(None)
+
+    def _failed(self, error: Exception) -> PolicyFailed:
+        return PolicyFailed(
+            f"{type(self._policy).__name__} failed at a release, with {type(error).__name__}: nothing of it was shown"
+        )
+
+    def _whole(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Episode | Combined:
+        """What is to be released: the episode with one reward more, alone or with others."""
+        full = episode.with_one_more(weight, reward)
+        arrived = {**self._arrived, episode.key: full.count}
+        together = self._policy.combination(self._public.policy, episode.key, arrived)
+        if together is None:
+            return full
+        if episode.key not in together.keys:
+            raise InvalidInput(f"the sum {episode.key} is due, and {together.keys} are to be released")
+        parts = [full if key == episode.key else self._private.episodes[key] for key in together.keys]
+        return self._door.combine(parts, together.weights)
+
+    def _release(
+        self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Episode | Combined | None = None
+    ) -> Release:
         """Release the episode with one reward more, alone or with others, and open the next ones."""
         open_sums = self._private.episodes
-        arrived = {**self._arrived, episode.key: episode.count + 1}
-        together = self._policy.combination(self._public.policy, episode.key, arrived)
-        full = episode.with_one_more(weight, reward)
-        whole: Episode | Combined = full
-        if together is not None:
-            parts = [full if key == episode.key else open_sums[key] for key in together.keys]
-            whole = self._door.combine(parts, together.weights)
+        whole = whole or self._whole(episode, weight, reward)
         before = {key: open_sums[key] for key in whole.keys}
         # Taken out first: whatever happens, these episodes do not go through the door twice.
         for key, old in before.items():
@@ -600,7 +645,7 @@ def _door(settings: Settings, ledger: Ledger) -> Door:
     budget: Budget = settings.policy.promise
     if settings.unit == "person" and settings.max_rewards_per_person is not None:
         budget = budget.per_reward(settings.max_rewards_per_person)
-    return Door(budget, settings.reward_range, ledger, settings.seed)
+    return Door(budget, settings.reward_range, ledger, settings.seed, settings.policy.weight_room)
 
 
 def _told_parts(item: Any) -> tuple[Any, Any, Any]:

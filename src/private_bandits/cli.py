@@ -23,6 +23,7 @@ from private_bandits.policies import POLICIES, Policy
 from private_bandits.policies.linear import check_actions
 from private_bandits.progress import progress
 from private_bandits.simulation import simulate as run_simulation
+from private_bandits.simulation.run import check_count
 
 app = typer.Typer(
     help="Bandit learning from people's feedback that gives no one person's feedback away.",
@@ -51,6 +52,7 @@ def options(
 
 @app.command()
 def simulate(
+    context: typer.Context,
     setting: Annotated[str, typer.Option(help="Kind of bandit: " + ", ".join(SETTINGS) + ".")] = "finite",
     means: Annotated[str, typer.Option(help="Mean of each Bernoulli arm.")] = "0.75,0.625,0.5,0.375,0.25",
     actions: Annotated[
@@ -75,8 +77,10 @@ def simulate(
     delta: Annotated[float, typer.Option(help="Linear: the probability that the best action is dropped.")] = 1e-3,
     tol: Annotated[float, typer.Option(help="Linear: of the optimal design.")] = 1e-3,
     phase_length: Annotated[
-        str, typer.Option(help="Linear: paper, or own: long enough for each policy's own noise.")
+        str,
+        typer.Option(help="Linear: paper, or own: long enough for a policy's own noise, as the rivals' always are."),
     ] = "paper",
+    phase_factor: Annotated[float, typer.Option(help="Linear: multiplies the length of all phases.")] = 1.0,
     action_norm: Annotated[float, typer.Option(help="Linear: the largest norm of an action.")] = 1.0,
     variant: Annotated[str, typer.Option(help="paper: as published.")] = "paper",
     setting_as: Annotated[
@@ -95,6 +99,8 @@ def simulate(
     """Regret of policies over many runs, exact in distribution. Simulated noise protects nobody."""
     _one_of("setting", setting, SETTINGS)
     _one_of("setting-as", setting_as, ("paper", "strict"))
+    _refuse_flags_of_other_settings(context, setting)
+    check_count("seed", seed, least=0)
     _check_new_file(csv)
     environment: FiniteEnvironment
     options: dict[str, Any]
@@ -105,7 +111,7 @@ def simulate(
         noise = "gaussian" if setting_as == "paper" else "bounded"
         environment = _linear(actions, theta, seed, noise, action_norm)
         options = {"actions": environment.actions, "delta": delta, "tol": tol, "action_norm": action_norm}
-        options |= {"phase_length": phase_length, "variant": variant}
+        options |= {"phase_length": phase_length, "phase_factor": phase_factor, "variant": variant}
     budgets = _budgets(rho, epsilon, privacy_delta)
     policies: dict[str, Policy[Any]] = {
         f"{name} {_label(budget)}": _policy(name, setting, budget, options)
@@ -240,10 +246,28 @@ def main() -> None:
 
 def _policy(name: str, setting: str, budget: Budget, options: dict[str, Any]) -> Policy[Any]:
     """The policy with those of the options that it has."""
+    if name in POLICIES and POLICIES[name].setting != setting:
+        raise InvalidInput(f"{name} is for --setting {POLICIES[name].setting}, the setting is {setting}")
     _one_of("policy", name, [n for n, policy in POLICIES.items() if policy.setting == setting])
     known = {field.name for field in fields(POLICIES[name])}  # type: ignore[arg-type]
     budget = equal_budget(budget, POLICIES[name].notions)
     return POLICIES[name](budget=budget, **{k: v for k, v in options.items() if k in known})  # type: ignore[call-arg]
+
+
+OF_SETTING = {
+    "finite": ("means", "beta"),
+    "linear": ("actions", "theta", "delta", "tol", "phase_length", "phase_factor", "action_norm"),
+}
+
+
+def _refuse_flags_of_other_settings(context: typer.Context, setting: str) -> None:
+    """What would be ignored is an error: the setting was probably forgotten."""
+    for other, names in OF_SETTING.items():
+        for name in names:
+            source = context.get_parameter_source(name)
+            if other != setting and source is not None and source.name == "COMMANDLINE":
+                flag = name.replace("_", "-")
+                raise InvalidInput(f"--{flag} is for --setting {other}, the setting is {setting}")
 
 
 def _linear(actions: Path | None, theta: str | None, seed: int, noise: str, norm: float) -> Linear:
@@ -259,14 +283,14 @@ def _linear(actions: Path | None, theta: str | None, seed: int, noise: str, norm
 
 def _table(path: Path) -> list[list[float]]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}") from None
     rows = []
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                rows.append([float(part) for part in line.replace(";", ",").split(",")])
+                rows.append([float(part) for part in line.split(",")])
             except ValueError:
                 raise InvalidInput(
                     f"{path}, line {number}: numbers with commas between are needed, got {line[:60]!r}"

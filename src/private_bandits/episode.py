@@ -57,21 +57,21 @@ class Grid:
         return self.steps * (value + self.tail * moved) < INT64
 
     @classmethod
-    def for_noise(cls, noise_per_step: float) -> Grid:
-        """The finest grid (at most 2^24 steps) on which sum and noise fit into 64 bits.
+    def for_noise(cls, noise_per_step: float, room: int = 1) -> Grid:
+        """The finest grid (at most 2^24 steps) on which sum and noise fit into 64 bits, with weights up to `room`.
 
         noise_per_step: standard deviation of the noise in units of the reward range (sqrt(b) for weight one). Zero
         is for no noise at all: what 64 bits hold is then no limit.
         """
         if noise_per_step == 0:
             return cls(steps=FINE_GRID, capacity=FINE_GRID * INT64)
-        if not LARGEST_EPISODE + TAIL * noise_per_step < INT64:
+        if not LARGEST_EPISODE + TAIL * noise_per_step * room < INT64:
             raise InvalidInput(
                 f"the budget asks for noise of {noise_per_step:.3g} times the reward range, "
                 "which does not fit into 64 bits: choose a larger budget"
             )
         tail = math.ceil(TAIL * noise_per_step)
-        steps = min(GRID, 2 ** int(math.log2((INT64 - 1) / (LARGEST_EPISODE + tail))))
+        steps = min(GRID, 2 ** int(math.log2((INT64 - 1) / (LARGEST_EPISODE + tail * room))))
         return cls(steps=steps, capacity=INT64 - 1 - tail * steps, tail=tail)
 
 
@@ -280,6 +280,11 @@ class Combined:
     """
 
     def __init__(self, episodes: Sequence[Episode], weights: Sequence[Sequence[float]] | None) -> None:
+        if not episodes or len({e.label for e in episodes}) < len(episodes):
+            # Twice in the list, a reward would be in two columns, and no column alone its sensitivity.
+            raise InvalidInput(f"a release needs different episodes, got {[e.label for e in episodes]}")
+        if len({e.grid for e in episodes}) > 1:
+            raise InvalidInput("episodes on different grids cannot leave together")
         for episode in episodes:
             if not episode.count:
                 raise InvalidInput(f"episode {episode.label} holds no reward: there is nothing to release")

@@ -33,6 +33,10 @@ class NoiseFailed(PrivateBanditsError, RuntimeError):
     """The noise could not be drawn, so nothing was released. This reward changed nothing."""
 
 
+class PolicyFailed(PrivateBanditsError, RuntimeError):
+    """A policy's own code failed at a release. Its words are not passed on: they might tell of the release."""
+
+
 class AgentClosed(PrivateBanditsError, RuntimeError):
     """The agent was closed, belongs to another process, or stopped after its file could not be written."""
 

@@ -20,11 +20,13 @@ from private_bandits.rewards import RewardRange
 class Door:
     """Releases finished episodes, each once, with noise calibrated to the weights that were summed."""
 
-    def __init__(self, budget: Budget, reward_range: RewardRange, ledger: Ledger, seed: int | None) -> None:
+    def __init__(
+        self, budget: Budget, reward_range: RewardRange, ledger: Ledger, seed: int | None, weight_room: int = 1
+    ) -> None:
         self.budget = budget
         self.reward_range = reward_range
         self.ledger = ledger
-        self.grid = Grid.for_noise(_noise_per_step(budget))
+        self.grid = Grid.for_noise(_noise_per_step(budget), weight_room)
         self._noise: NoiseSource = ExactNoise() if seed is None else SeededNoise(seed)
 
     @property

@@ -135,9 +135,9 @@ class _Keeping(pb.Agent):
         super()._wire(settings, file, door, public, private)
         self._kept: dict[int, Episode] = {}
 
-    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Release:
+    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
         self._kept[episode.key] = episode.with_one_more(weight, reward)
-        return super()._release(episode, weight, reward)
+        return super()._release(episode, weight, reward, whole)
 
     def _draw_anew(self) -> None:
         door, state = self._door, self._public.policy
@@ -469,8 +469,8 @@ def make_white_ends_when_rich(seed: int | None = None) -> pb.Agent:
 
 
 class _CountsTwice(pb.Agent):
-    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Release:
-        row = super()._release(episode, weight, reward)
+    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
+        row = super()._release(episode, weight, reward, whole)
         self._private.episodes[episode.key].add(weight, reward)
         return row
 
@@ -488,8 +488,8 @@ def _next_goes_on(agent: pb.Agent, full: Episode) -> None:
 
 
 class _NeverForgets(_Keeping):
-    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Release:
-        row = super()._release(episode, weight, reward)
+    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
+        row = super()._release(episode, weight, reward, whole)
         _next_goes_on(self, self._kept[episode.key])
         return row
 
@@ -529,7 +529,7 @@ def make_white_total_skips_rows() -> pb.Agent:
 
 
 class _RoundsSum(pb.Agent):
-    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Release:
+    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
         total = episode.totals.reveal()[0] + reward
         episode.totals = HiddenTotals([round(total / self._steps) * self._steps - reward])
         return super()._release(episode, weight, reward)
@@ -634,6 +634,97 @@ def make_white_no_person_limit(path: StrPath | None = None) -> pb.Agent:
     return _NoLimit(_policy(), max_rewards_per_person=2, unit="person", path=path)
 
 
+# Linear bandits: several sums leave together.
+
+
+def _linear(rho: float = 0.5, noise: ExactNoise | None = None) -> pb.Agent:
+    agent = pb.Agent(pb.AdaCGOPE.example(pb.zCDP(rho)))
+    if noise is not None:
+        agent._door._noise = noise
+    return agent
+
+
+@correct()
+def make_white_linear() -> pb.Agent:
+    """Correct: AdaC-GOPE as it is."""
+    return _linear()
+
+
+@correct()
+def make_white_linear_noise_on_sums() -> pb.Agent:
+    """Correct: noise on the sum of every action."""
+    return pb.Agent(pb.AdaCGOPEVar.example(pb.zCDP(0.5)))
+
+
+class _Mixed(ExactNoise):
+    """Noise of the right size in every coordinate, which goes together: z, then share * z + rest of its own."""
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+
+    def calibrate(self, kind: NoiseKind, level: float, sensitivity: int, dimension: int, number: int) -> Mechanism:
+        exact = super().calibrate(kind, level, sensitivity, dimension, number)
+
+        def draw(totals: list[int]) -> list[int]:
+            noise = [noisy - total for noisy, total in zip(exact.draw(list(totals)), totals, strict=True)]
+            rest = math.sqrt(1 - self.share**2)
+            mixed = [noise[0], *(round(self.share * noise[0] + rest * z) for z in noise[1:])]
+            return [total + z for total, z in zip(totals, mixed, strict=True)]
+
+        return replace(exact, draw=draw)
+
+
+@specimen(cost=math.inf)
+def make_white_linear_shared_noise() -> pb.Agent:
+    """One draw for all coordinates of a release: their differences are raw, infinite."""
+    return _linear(noise=_Mixed(1.0))
+
+
+@specimen(cost=math.inf)
+def make_white_linear_mirrored_noise() -> pb.Agent:
+    """The second coordinate has the noise of the first, turned around: their sum is raw, infinite."""
+    return _linear(noise=_Mixed(-1.0))
+
+
+@specimen(cost=10.0)
+def make_white_linear_correlated_noise() -> pb.Agent:
+    """Noise correlated at 0.99: along the difference of two coordinates it is a seventh; 10 rho and more."""
+    return _linear(noise=_Mixed(0.99))
+
+
+class _LargestEntryDoor(Door):
+    def combine(self, episodes: Any, weights: Any) -> Combined:
+        whole = super().combine(episodes, weights)
+        assert whole.weights is not None
+        whole._max_squared = round(max(abs(w) for row in whole.weights for w in row) * whole.unit) ** 2
+        return whole
+
+
+@specimen(cost=0.55)
+def make_white_linear_columns_ignored() -> pb.Agent:
+    """The sensitivity is the largest single weight, not the norm of a column: more than rho."""
+    agent = _linear()
+    agent._door = _LargestEntryDoor(agent._door.budget, agent._door.reward_range, agent._door.ledger, None, 2**9)
+    return agent
+
+
+class _KeepsSums(pb.Agent):
+    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
+        others = {key: old for key, old in self._private.episodes.items() if key != episode.key}
+        row = super()._release(episode, weight, reward, whole)
+        for key, old in others.items():
+            again = self._private.episodes[key]
+            again.totals, again.count, again.weight_sums = old.totals, old.count, list(old.weight_sums)
+            again.max_squared, again.max_l1 = old.max_squared, old.max_l1
+        return row
+
+
+@specimen(cost=math.inf)
+def make_white_linear_forgets_only_one_sum() -> pb.Agent:
+    """Only the sum that ended the phase starts anew; the others are released again in every phase: rho each time."""
+    return _KeepsSums(pb.AdaCGOPE.example(pb.zCDP(0.5)))
+
+
 # Broken: after a restart.
 
 
@@ -647,8 +738,8 @@ class _RedrawAtOpen(_Keeping):
             self._kept = {full.key: full for full in found}
             self._draw_anew()
 
-    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Release:
-        row = super()._release(episode, weight, reward)
+    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
+        row = super()._release(episode, weight, reward, whole)
         if self._file is not None:
             self._beside(self._file).write_text(json.dumps([full.dump() for full in self._kept.values()]))
         return row

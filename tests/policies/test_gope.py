@@ -384,9 +384,11 @@ def test_extra_plays_of_the_design_count_and_others_are_dropped() -> None:
         ([], "shape"),
         ([[]], "shape"),
         ([[1.0], [1.0, 2.0]], "one length"),
+        ([[1j, 0.0]], "real numbers"),
+        ([[1e-200, 0.0], [0.0, 1e-210]], "too short"),
         ("abc", "table"),
         (None, "table"),
-        ([[1.0, 1.0]], r"norm at most 1, got 1.41421 in row 0.*action_norm=1.41421"),
+        ([[1.0, 1.0]], r"norm at most 1, got 1.41421356 in row 0.*action_norm=1.41422"),
     ],
 )
 def test_bad_actions_are_named(actions: Any, words: str) -> None:
@@ -413,8 +415,21 @@ def test_a_larger_norm_may_be_declared() -> None:
     ],
 )
 def test_bad_options_are_named(options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match=next(iter(options)) if "arms" not in options else "names"):
+    with pytest.raises(InvalidInput, match=next(iter(options)) if "arms" not in options else "are named"):
         pb.AdaCGOPE([[1.0, 0.0], [0.0, 1.0]], pb.zCDP(1), **options)
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1e155), (0.0, 1e-150)])
+def test_ranges_that_floats_cannot_square_are_refused(bounds: tuple[float, float]) -> None:
+    with pytest.raises(InvalidInput, match="another unit"):
+        pb.Agent(pb.HannaGOPE.example(pb.PureDP(1)), reward_range=bounds)
+
+
+def test_a_norm_that_is_declared_as_advised_is_taken() -> None:
+    for length in (1.0000005, 1.34907123, 123456.789):
+        with pytest.raises(InvalidInput) as refused:
+            pb.AdaCGOPE([[length, 0.0]], pb.zCDP(1))
+        pb.AdaCGOPE([[length, 0.0]], pb.zCDP(1), action_norm=float(str(refused.value).split("action_norm=")[1]))
 
 
 def test_names_of_actions() -> None:

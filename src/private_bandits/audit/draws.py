@@ -28,6 +28,8 @@ SHIFT = 4
 """The sensitivity at which the sampler is tried."""
 RELEASES = 6
 """Releases of a run that are looked at."""
+COORDINATES = 3
+"""Of each of them."""
 EXPECTED = 25
 """Draws that a cell of a chi-square test has to expect."""
 
@@ -47,7 +49,8 @@ def examine(
     target: Target, draws: int, runs: int, failure: float, advance: Callable[[float], None] = lambda share: None
 ) -> Draws:
     """Sampler, then releases. A right agent is accused with probability at most `failure`."""
-    found = Draws(level=failure / (len(SCALES) + RELEASES + math.comb(RELEASES, 2)))
+    series = RELEASES * COORDINATES
+    found = Draws(level=failure / (len(SCALES) + series + math.comb(series, 2)))
     _sampler(target.make(), draws, found)
     advance(0.5)
     if not found.flaws:
@@ -65,7 +68,7 @@ def _sampler(agent: Agent, draws: int, found: Draws) -> None:
         level = SHIFT**2 / (2 * scale**2) if kind == "gaussian" else SHIFT / scale
         mechanism = agent._door._noise.calibrate(kind, level, SHIFT, 1, 1)
         noise = np.array([mechanism(HiddenTotals([100]))[0] - 100 for _ in range(draws)])
-        reach = math.ceil(mechanism.scale * (12 if kind == "gaussian" else 60))
+        reach = math.ceil(min(mechanism.scale, 1e4) * (12 if kind == "gaussian" else 60))
         values = np.arange(-reach, reach + 1)
         power = values**2 / (2 * mechanism.scale**2) if kind == "gaussian" else np.abs(values) / mechanism.scale
         weights = np.exp(-power)
@@ -122,28 +125,29 @@ class Tap:
 
 
 def _releases(target: Target, runs: int, found: Draws) -> None:
-    rows: list[list[float]] = [[] for _ in range(RELEASES)]
+    """Every coordinate of every release by itself, over many runs, and any two of them together."""
+    series: dict[tuple[int, int], list[float]] = {}
     for _ in range(runs):
         noise = noise_of_run(target, found)
         found.releases += len(noise)
         if found.flaws:
             return
-        for row, drawn in zip(rows, noise, strict=False):
-            row += drawn
+        for i, drawn in enumerate(noise[:RELEASES], 1):
+            for j, z in enumerate(drawn[:COORDINATES], 1):
+                series.setdefault((i, j), []).append(z)
     kind = target.make()._door.budget.noise
-    for i, z in enumerate(rows):
-        if len(z) < 4 * EXPECTED:
-            continue
-        edges, below = _standard(kind)
-        p = _chi_square(np.array(z), edges, below)
-        text = f"release {i + 1} of {len(z)} runs (chi-square, p = {p:.2g}, scale {np.std(z) / _sd(kind):.3g} of it)"
+    edges, below = _standard(kind)
+    enough = {place: np.array(z) for place, z in series.items() if len(z) >= 4 * EXPECTED}
+    for (i, j), draws in enough.items():
+        p = _chi_square(draws, edges, below)
+        text = f"coordinate {j} of release {i} in {len(draws)} runs (chi-square, p = {p:.2g}, "
+        text += f"scale {np.std(draws) / _sd(kind):.3g} of it)"
         _judge(p, Flaw("the noise of a release is not of the size declared", text), found)
-    for i, j in combinations(range(RELEASES), 2):
-        both = min(len(rows[i]), len(rows[j]))
-        if both >= 4 * EXPECTED:
-            p = _uncorrelated(np.array(rows[i][:both]), np.array(rows[j][:both]))
-            text = f"releases {i + 1} and {j + 1} in {both} runs (p = {p:.2g})"
-            _judge(p, Flaw("the noise of two releases goes together", text), found)
+    for (one, x), (other, y) in combinations(enough.items(), 2):
+        both = min(len(x), len(y))  # a release that not every run reaches comes after those that it does
+        p = _uncorrelated(x[:both], y[:both])
+        text = f"coordinate {one[1]} of release {one[0]} and {other[1]} of {other[0]} in {both} runs (p = {p:.2g})"
+        _judge(p, Flaw("noise goes together that should be independent", text), found)
 
 
 def noise_of_run(target: Target, found: Draws) -> list[list[float]]:
@@ -171,7 +175,7 @@ def noise_of_run(target: Target, found: Draws) -> list[list[float]]:
             return []
         noise.append([d / row.scale for d in drawn])
     every = [round(d, 12) for drawn in noise for d in drawn]
-    if len(every) > 1 and len(set(every)) < len(every) / 2:
+    if len(every) > 1 and len(set(every)) <= len(every) / 2:
         found.flaws.append(Flaw("the noise repeats itself", f"{len(every)} draws of one run share their values"))
     return noise
 

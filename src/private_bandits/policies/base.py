@@ -28,7 +28,8 @@ class Estimate(NamedTuple):
     """What the releases say of one arm: its mean, and an interval that holds it.
 
     The intervals of all arms, at all times, hold together with probability at least 1 - delta, if the rewards
-    of an arm share one mean whatever happened before.
+    of an arm share one mean whatever happened before. rewards: how many are in the release that says it, of this arm
+    alone or, for linear policies, of all that were played.
     """
 
     action: int
@@ -67,6 +68,8 @@ class Policy(ABC, Generic[State]):
     """Where it was published."""
     engine: ClassVar[str] = "steps"
     """The simulation engine that knows it; "steps" runs any policy, one decision at a time."""
+    weight_room: ClassVar[int] = 1
+    """How large weights have to get, in whole numbers, to be of use; the grid leaves room for noise on them."""
     serves_instead: ClassVar[str] = ""
     """What to use for the other budgets."""
 
@@ -209,5 +212,7 @@ def arm_names(n_arms: int | Sequence[str] | None, arms: Sequence[str] | None, ki
     if len(set(names)) < len(names):
         raise InvalidInput(f"arms must have different names, got {list(names)}")
     if n_arms is not None and n_arms != len(names):
-        raise InvalidInput(f"there are {n_arms} {kind}s but {len(names)} names")
+        raise InvalidInput(
+            f"{'n_arms' if kind == 'arm' else 'the number of actions'} is {n_arms} but {len(names)} are named"
+        )
     return names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -62,11 +63,13 @@ class LinearPolicy(Policy[State]):
 def check_actions(actions: Any, norm: float) -> Rows:
     """The actions as rows of finite numbers, each of norm at most `norm`."""
     try:
-        found = np.array(actions, dtype=float)
+        found = np.array(actions, dtype=complex if np.iscomplexobj(actions) else float)
     except (TypeError, ValueError):
+        found = None
+    if found is None or np.iscomplexobj(found):
         raise InvalidInput(
-            "actions must be a table of numbers, one row an action, all rows of one length; got something else"
-        ) from None
+            "actions must be a table of real numbers, one row an action, all rows of one length; got something else"
+        )
     if found.ndim != 2 or not found.size:
         raise InvalidInput(
             f"actions must be a table of numbers, one row an action, got an array of shape {found.shape}"
@@ -77,8 +80,13 @@ def check_actions(actions: Any, norm: float) -> Rows:
     norms = np.linalg.norm(found, axis=1)
     if norms.max() > norm * (1 + 1e-9):
         row = int(norms.argmax())
+        digits = 5 - math.floor(math.log10(norms[row]))
+        enough = math.ceil(norms[row] * 10.0**digits) / 10.0**digits  # so that declaring it helps
         raise InvalidInput(
-            f"actions must have norm at most {norm:g}, got {norms[row]:.6g} in row {row}: divide all actions by one "
-            f"number, or declare action_norm={norms[row]:.6g}"
+            f"actions must have norm at most {norm:g}, got {norms[row]:.9g} in row {row} (the first is 0): divide all "
+            f"actions by one number, or declare action_norm={enough:.6g}"
         )
+    largest = np.abs(found).max()
+    if 0 < largest < 1e-100:
+        raise InvalidInput(f"actions are too short for floating point, at most {largest:.3g}: multiply all of them")
     return tuple(map(tuple, found.tolist()))

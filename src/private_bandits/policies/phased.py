@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_bandits.budget import Budget, check_positive, check_probability
-from private_bandits.design import Design, optimal_design, small_design
+from private_bandits.design import RANK_TOLERANCE, Design, optimal_design, small_design
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import Combination, Estimate, check_variant
@@ -78,6 +78,7 @@ class PhasedElimination(LinearPolicy[PhasedState]):
 
     engine: ClassVar[str] = "phases"
     placement: ClassVar[Placement]
+    weight_room: ClassVar[int] = 2**9
     small_support: ClassVar[bool] = False
     """Whether the design is the one of few arms."""
 
@@ -97,8 +98,8 @@ class PhasedElimination(LinearPolicy[PhasedState]):
 
     @classmethod
     def example(cls, budget: Budget) -> Self:
-        """Three actions in a plane, and phases that end after a few rewards."""
-        return cls(actions=((1.0, 0.0), (0.0, 1.0), (0.6, 0.8)), budget=budget, phase_factor=5e-4)
+        """Three actions in a plane, all of them in the design, and phases that end after a few rewards."""
+        return cls(actions=((0.9, 0.0), (-0.45, 0.8), (-0.4, -0.7)), budget=budget, phase_factor=2e-3)
 
     # What is public before a reward is seen.
 
@@ -185,12 +186,16 @@ class PhasedElimination(LinearPolicy[PhasedState]):
         if not sd:
             return 0.0
         root = math.sqrt(log_odds)
-        return 2 * sd * root if root * peak <= sd else sd**2 / peak + peak * log_odds
+        return 2 * sd * root if root * peak <= sd else sd * (sd / peak) + peak * log_odds
 
     # The agent's side.
 
     def start(self, low: float, high: float) -> PhasedState:
         """Everything is active and nothing known."""
+        if not 1e-100 < high - low < 1e100:
+            raise InvalidInput(
+                f"reward_range ({low}, {high}) is too wide or too narrow: express rewards in another unit"
+            )
         k = len(self.actions)
         everything, zeros = list(range(k)), [0.0] * k
         plan = self.plan(1, everything)
@@ -254,7 +259,7 @@ class PhasedElimination(LinearPolicy[PhasedState]):
     def _note(self, state: PhasedState, release: Release, fit: Fit, decoder: Floats, phi: Floats) -> None:
         """Keep what the release says of every action in the span of what was played."""
         inside = self.vectors - self.vectors @ fit.basis @ fit.basis.T
-        near = np.linalg.norm(inside, axis=1) <= 1e-9 * np.linalg.norm(self.vectors, axis=1)
+        near = np.linalg.norm(inside, axis=1) <= RANK_TOLERANCE * np.linalg.norm(self.vectors, axis=1)
         whitened = fit.whitened(self.vectors)
         leverage, parts = np.linalg.norm(whitened, axis=1), whitened @ decoder
         sd, peak = release.noise_sd * np.linalg.norm(parts, axis=1), release.noise_sd * np.abs(parts).max(axis=1)
@@ -296,10 +301,14 @@ class PhasedElimination(LinearPolicy[PhasedState]):
 def _design(actions: Rows, active: tuple[int, ...], tol: float, small_support: bool) -> Design:
     """Where floats cannot reach the tolerance the small design serves too: a phase must not fail for it."""
     vectors = np.array([actions[i] for i in active])
+    found = None
     if not small_support:
         with suppress(InvalidInput):
-            return optimal_design(vectors, tol)
-    return small_design(vectors)
+            found = optimal_design(vectors, tol)
+    found = found or small_design(vectors)
+    for array in (found.weights, found.support, found.basis):
+        array.flags.writeable = False  # shared by all agents
+    return found
 
 
 def surviving(means: Floats, width: float) -> NDArray[np.bool_]:
