@@ -27,8 +27,8 @@ class AdaCGOPE(PhasedElimination):
 
     >>> from private_bandits import zCDP
     >>> policy = AdaCGOPE(actions=[[1, 0], [0, 1], [0.6, 0.8]], budget=zCDP(0.1))
-    >>> sum(policy.plan(1, [0, 1, 2]).values())
-    843
+    >>> policy.arm_names
+    ('action 0', 'action 1', 'action 2')
     """
 
     name: ClassVar[str] = "adac-gope"
