@@ -27,6 +27,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/simulation.py
 	$(BIN)/python benchmarks/design.py
 	$(BIN)/python benchmarks/placement.py
+	$(BIN)/python benchmarks/contextual.py
 
 # Wheels only, each with its hash. virtualenv stands in where Python comes without ensurepip.
 $(READY): requirements/lock.txt pyproject.toml

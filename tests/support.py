@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import private_bandits as pb
+from private_bandits.audit.target import Offers
 from private_bandits.budget import BUDGETS, Budget
 from private_bandits.policies import POLICIES, Policy
 
@@ -30,6 +31,14 @@ EVERY_POLICY: list[Policy[Any]] = [
 
 def policy_id(policy: Policy[Any]) -> str:
     return f"{policy.name}-{type(policy.promise).__name__}"
+
+
+OFFERED = 3
+
+
+def offered(policy: Policy[Any], step: int) -> Any:
+    """Actions for a step, where they change."""
+    return None if policy.arm_names else Offers(policy)(step)
 
 
 @dataclass
@@ -57,11 +66,11 @@ def interact(
     """
     script = random.Random(script_seed)
     transcript = Transcript()
-    arms = len(agent.policy.arm_names)
+    arms = len(agent.policy.arm_names) or OFFERED
     waiting: list[pb.Decision] = []
     for step in range(steps):
         agent = pause(agent, step)
-        waiting += agent.ask(script.choice([1, 1, 1, 2, 5]))
+        waiting += agent.ask(script.choice([1, 1, 1, 2, 5]), actions=offered(agent.policy, step))
         transcript.shown.append([d.action for d in waiting])
         while waiting and script.random() < 0.75:
             decision = waiting.pop(script.randrange(len(waiting)))
@@ -71,8 +80,9 @@ def interact(
                 continue
             played = other if fate < 0.3 else decision.action
             told = change(len(transcript.plays), reward)
-            episode = agent._private.episodes.get(played)
-            transcript.labels.append(episode.label if episode else f"{played}/1")
+            key = played if agent.policy.arm_names else 0
+            episode = agent._private.episodes.get(key)
+            transcript.labels.append(episode.label if episode else f"{key}/1")
             agent.tell(decision, told, played=played)
             transcript.plays.append((played, told))
             transcript.shown.append([row.to_dict() for row in agent.ledger.rows[-1:]])

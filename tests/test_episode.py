@@ -152,14 +152,14 @@ def test_the_sensitivity_does_not_depend_on_rewards() -> None:
 
 
 @pytest.mark.parametrize("reward", [0, 2**24])
-@pytest.mark.parametrize("weight", [(2**30,), (-(2**30),), (2**29, -(2**29))])
-def test_an_episode_is_full_before_its_sum_could_reach_64_bits(weight: Weight, reward: int) -> None:
-    """512 rewards of 2^24 and weight 2^30 make 2^63, so 511 fit, whatever the rewards were."""
-    episode = filled(WIDE, [weight] * 511, [reward] * 511)
+@pytest.mark.parametrize(("weight", "most"), [((2**30,), 511), ((-(2**30),), 511), ((2**29, -(2**29)), 724)])
+def test_an_episode_is_full_before_its_sum_could_reach_64_bits(weight: Weight, most: int, reward: int) -> None:
+    """512 rewards of 2^24 and weight 2^30 make 2^63, so 511 fit, whatever the rewards were. Norms are L2 norms."""
+    episode = filled(WIDE, [weight] * most, [reward] * most)
     assert all(-INT64 < total < INT64 for total in episode.totals.reveal())
     before = state(episode)
     for refused in (0, 2**24):
-        with pytest.raises(CapacityExceeded, match="holds 511 rewards"):
+        with pytest.raises(CapacityExceeded, match=f"holds {most} rewards"):
             episode.add(weight, refused)
     assert state(episode) == before
 
@@ -178,7 +178,7 @@ def test_a_reward_is_refused_exactly_when_the_worst_case_would_pass_the_capacity
         episode, largest = Episode(0, 1, 2, grid), 1
         for weight in weights:
             # As many rewards as would be in, each at the end of the grid and with the largest weight.
-            norm = max(largest, sum(map(abs, weight)))
+            norm = max(largest, math.isqrt(sum(w * w for w in weight) - 1) + 1 if any(weight) else 0)
             before = state(episode)
             if (episode.count + 1) * steps * norm > capacity:
                 with pytest.raises(CapacityExceeded):

@@ -1090,3 +1090,19 @@ def test_a_path_that_sqlite_takes_for_memory_is_a_file_all_the_same(
     with pb.Agent.open(":memory:") as resumed:
         assert len(resumed.ledger) == 1
     assert (tmp_path / ":memory:").stat().st_size > 0
+
+
+def test_a_file_of_the_first_format_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with pb.Agent(plain_policy(), path=path) as agent:
+        agent.tell(agent.ask(), 1.0)
+        decision, learned = agent.ask(), agent.learned
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE decisions DROP COLUMN offered")
+        connection.execute("PRAGMA user_version = 1")
+        connection.commit()
+    for _ in range(2):
+        with pb.Agent.open(path) as agent:
+            assert (agent.open_decisions, agent.learned) == ([decision], learned)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (FORMAT,)

@@ -13,13 +13,14 @@ from private_bandits import errors
 from private_bandits.agent import Agent, Decision
 from private_bandits.budget import ApproxDP, NoPrivacy, PureDP, RenyiDP, zCDP
 from private_bandits.design import Design, optimal_design, small_design
-from private_bandits.environments import Bernoulli, Linear
+from private_bandits.environments import Bernoulli, Contextual, Linear
 from private_bandits.guarantee import Guarantee
 from private_bandits.ledger import Ledger, Release
 from private_bandits.policies import (
     AdaCGOPE,
     AdaCGOPEEnd,
     AdaCGOPEVar,
+    AdaCOFUL,
     AdaCUCB,
     AdaPUCB,
     Estimate,
@@ -28,17 +29,19 @@ from private_bandits.policies import (
 )
 from private_bandits.simulation import Simulation, simulate
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 __all__ = [
     "AdaCGOPE",
     "AdaCGOPEEnd",
     "AdaCGOPEVar",
+    "AdaCOFUL",
     "AdaCUCB",
     "AdaPUCB",
     "Agent",
     "ApproxDP",
     "Bernoulli",
+    "Contextual",
     "Decision",
     "Design",
     "Estimate",

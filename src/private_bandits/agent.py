@@ -33,7 +33,7 @@ from private_bandits.errors import (
 )
 from private_bandits.guarantee import Guarantee, Unit, guarantee_for
 from private_bandits.ledger import Ledger, Release
-from private_bandits.policies import POLICIES, Estimate, Policy
+from private_bandits.policies import POLICIES, Estimate, Offer, Policy
 from private_bandits.release import Door
 from private_bandits.rewards import RewardRange
 from private_bandits.store import (
@@ -186,12 +186,12 @@ class Agent:
     # Asking.
 
     @overload
-    def ask(self, n: None = None, *, person: str | None = None) -> Decision: ...
+    def ask(self, n: None = None, *, actions: Any = None, person: str | None = None) -> Decision: ...
     @overload
-    def ask(self, n: int, *, person: str | None = None) -> list[Decision]: ...
+    def ask(self, n: int, *, actions: Any = None, person: str | None = None) -> list[Decision]: ...
 
-    def ask(self, n: int | None = None, *, person: str | None = None) -> Decision | list[Decision]:
-        """The next decision, or a list of n.
+    def ask(self, n: int | None = None, *, actions: Any = None, person: str | None = None) -> Decision | list[Decision]:
+        """The next decision, or a list of n. actions: what there is to choose from, where it changes (contextual).
 
         Many may be open at once: they walk through the policy's plan (at first every arm once) and beyond it
         get the current public choice. `person` counts only where max_rewards_per_person is set.
@@ -203,9 +203,12 @@ class Agent:
                 self._refuse()
             who = None if self._limit is None else self._check_person(person)
             count = None if n is None else _count(n)
+            offered = self._policy.offer(actions)
             try:
                 self._dirty = self._lasting
-                found = self._decide(who) if count is None else [self._decide(who) for _ in range(count)]
+                found = (
+                    self._decide(who, offered) if count is None else [self._decide(who, offered) for _ in range(count)]
+                )
                 if self._file is not None:
                     self._commit(self._file)
             except BaseException:
@@ -213,18 +216,24 @@ class Agent:
                 raise
             return found
 
-    def _decide(self, person: str | None) -> Decision:
+    def _decide(self, person: str | None, offered: Offer | None) -> Decision:
         public = self._public
-        action = self._policy.recommend(public.policy, public.waiting, self._arrived, public.asked + 1)
+        if offered is None:
+            action = self._policy.recommend(public.policy, public.waiting, self._arrived, public.asked + 1)
+            public.waiting[action] += 1
+        else:
+            action = self._policy.choose(public.policy, offered, public.asked + 1)
         public.asked = number = public.asked + 1
         key = f"{self._prefix}{number}"
-        public.open[key] = opened = _new_tuple(OpenDecision, (number, action, person))
-        public.waiting[action] += 1
+        public.open[key] = opened = _new_tuple(OpenDecision, (number, action, person, offered))
         if self._file is not None:
             self._file.asked(opened)
         if self._aging is not None:
             self._give_up_old(key)
-        return _new_tuple(Decision, (key, action, self._names[action]))
+        return _new_tuple(Decision, (key, action, self._name(opened, action)))
+
+    def _name(self, opened: OpenDecision, action: int) -> str:
+        return self._names[action] if opened.offered is None else f"action {action}"
 
     def _give_up_old(self, newest: str) -> None:
         """Close what is older than give_up_after decisions."""
@@ -329,7 +338,7 @@ class Agent:
         """
         key, decision, played, reward = told
         public, person = self._public, decision.person
-        entry = self._policy.entry(public.policy, played)
+        entry = self._entry(decision, played)
         if entry is None or not (person is None or self._within_limit(person)):
             self._give_up(key, decision)
             return None
@@ -339,19 +348,22 @@ class Agent:
         if refusal is not None:
             return refusal
         whole = None
+        undo = self._policy.arrive(public.policy, slot, weight)
         if self._policy.due(public.policy, slot, episode.count + 1, self._arrived):
             try:
                 whole = self._whole(episode, weight, reward)
             except (CapacityExceeded, InvalidInput) as refused:
+                undo()
                 return refused
         del public.open[key]
-        public.waiting[decision.action] -= 1
+        self._wait(decision, -1)
         if person is not None:
             self._people.count_rewards_of(person, 1)
         row = None
         if whole is not None:
             found = self._release_and_learn(episode, weight, reward, whole)
             if isinstance(found, NoiseFailed):  # raised before anything was written; nothing else may open it again
+                undo()
                 self._reopen(key, decision)
                 return found
             if isinstance(found, BaseException):
@@ -364,9 +376,22 @@ class Agent:
             self._file.closed(decision, [self._private.episodes[k] for k in changed], row)
         return None
 
+    def _entry(self, decision: OpenDecision, played: int) -> tuple[int, tuple[int, ...]] | None:
+        if decision.offered is None:
+            return self._policy.entry(self._public.policy, played)
+        return self._policy.entry_of(self._public.policy, decision.offered, played)
+
+    def _wait(self, decision: OpenDecision, more: int) -> None:
+        """Count a decision for its action as open, or no longer."""
+        if decision.offered is None:
+            self._public.waiting[decision.action] += more
+
     def _first_episode(self, key: int, weight: tuple[int, ...]) -> Episode:
-        self._private.episodes[key] = first = self._door.open_episode(key, 1, len(weight))
+        self._private.episodes[key] = first = self._open_episode(key, 1, len(weight))
         return first
+
+    def _open_episode(self, key: int, number: int, dimension: int) -> Episode:
+        return self._door.open_episode(key, number, dimension, self._policy.declared_weight)
 
     def _release_and_learn(
         self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Episode | Combined
@@ -418,7 +443,7 @@ class Agent:
         before = {key: open_sums[key] for key in whole.keys}
         # Taken out first: whatever happens, these episodes do not go through the door twice.
         for key, old in before.items():
-            open_sums[key] = self._door.open_episode(key, old.number + 1, len(old.weight_sums))
+            open_sums[key] = self._open_episode(key, old.number + 1, len(old.weight_sums))
         try:
             return self._door.release(whole)
         except NoiseFailed:
@@ -430,7 +455,7 @@ class Agent:
         public = self._public
         public.open[key] = decision
         public.open = dict(sorted(public.open.items(), key=lambda item: item[1].number))
-        public.waiting[decision.action] += 1
+        self._wait(decision, 1)
         if decision.person is not None:
             self._people.count_rewards_of(decision.person, -1)
 
@@ -439,7 +464,7 @@ class Agent:
 
     def _give_up(self, key: str, opened: OpenDecision) -> None:
         del self._public.open[key]
-        self._public.waiting[opened.action] -= 1
+        self._wait(opened, -1)
         if self._file is not None:
             self._file.closed(opened, (), None)
 
@@ -520,7 +545,7 @@ class Agent:
             self._refuse_reentry()
         with self._lock:
             self._check_readable()
-            return [Decision(key, o.action, self._names[o.action]) for key, o in self._public.open.items()]
+            return [Decision(key, o.action, self._name(o, o.action)) for key, o in self._public.open.items()]
 
     def __repr__(self) -> str:
         public = self._public
@@ -594,7 +619,7 @@ class Agent:
         opened = self._public.open.get(key) if type(key) is str else None
         if opened is None:
             key, opened = self._find(decision)
-        action = opened.action if played is None else self._check_action(played)
+        action = opened.action if played is None else self._check_action(played, opened)
         return key, opened, action, self._range.to_grid(reward, self._steps)  # type: ignore[return-value]
 
     def _find(self, decision: Decision | str) -> tuple[str, OpenDecision]:
@@ -620,18 +645,19 @@ class Agent:
             and 1 <= int(number) <= self._public.asked
         )
 
-    def _check_action(self, played: int | str) -> int:
+    def _check_action(self, played: int | str, opened: OpenDecision) -> int:
+        names = self._names if opened.offered is None else [f"action {i}" for i in range(len(opened.offered))]
         if isinstance(played, str):
-            if played not in self._names:
-                raise InvalidInput(f"played must be one of the arms {list(self._names)}, got {played!r}")
-            return self._names.index(played)
+            if played not in names:
+                raise InvalidInput(f"played must be one of the arms {list(names)}, got {played!r}")
+            return names.index(played)
         try:
             action = -1 if isinstance(played, bool) else operator.index(played)
         except TypeError:
             action = -1
-        if not 0 <= action < len(self._names):
+        if not 0 <= action < len(names):
             # Not named: a reward and an action that changed places would end up in a log.
-            raise InvalidInput(f"played must be an arm from 0 to {len(self._names) - 1}, or the name of one")
+            raise InvalidInput(f"played must be an arm from 0 to {len(names) - 1}, or the name of one")
         return action
 
     def _check_person(self, person: str | None) -> str:

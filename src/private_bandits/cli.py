@@ -17,7 +17,7 @@ from rich.table import Table
 
 from private_bandits import definitions as small
 from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, equal_budget, zCDP
-from private_bandits.environments import Bernoulli, FiniteEnvironment, Linear
+from private_bandits.environments import Bernoulli, Contextual, FiniteEnvironment, Linear
 from private_bandits.errors import InvalidInput, PrivateBanditsError
 from private_bandits.policies import POLICIES, Policy
 from private_bandits.policies.linear import check_actions
@@ -59,13 +59,17 @@ def simulate(
         Path | None,
         typer.Option(help="Linear: a CSV file, a row an action.", show_default="10 directions in R^3, from the seed"),
     ] = None,
+    dimension: Annotated[int, typer.Option(help="Contextual: of the actions.")] = 3,
+    arms: Annotated[int, typer.Option(help="Contextual: actions at each step.")] = 10,
     theta: Annotated[
         str | None,
-        typer.Option(help="Linear: the parameter.", show_default="(1, ..., 1)/sqrt(d); without --actions a direction"),
+        typer.Option(
+            help="Linear, contextual: the parameter.", show_default="(1, ..., 1)/sqrt(d), or a direction from the seed"
+        ),
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option(help="Names from `private-bandits policies`.", show_default="adac-ucb; linear: adac-gope"),
+        typer.Option(help="Names from `private-bandits policies`.", show_default="adac-ucb, adac-gope, adac-oful"),
     ] = None,
     rho: Annotated[
         str | None,
@@ -74,7 +78,9 @@ def simulate(
     epsilon: Annotated[str | None, typer.Option(help="Budgets as epsilon instead; pure DP, or with a delta.")] = None,
     privacy_delta: Annotated[float | None, typer.Option(help="The delta of (epsilon, delta) budgets.")] = None,
     beta: Annotated[float, typer.Option(help="Optimism of the index; the regret bound needs more than 3.")] = 3.1,
-    delta: Annotated[float, typer.Option(help="Linear: the probability that the best action is dropped.")] = 1e-3,
+    delta: Annotated[float, typer.Option(help="Linear, contextual: the probability that a width fails.")] = 1e-3,
+    regulariser: Annotated[float, typer.Option(help="Contextual: lambda, that V starts from.")] = 0.1,
+    growth: Annotated[float, typer.Option(help="Contextual: C; a release when det V has grown by 1 + C.")] = 1.0,
     tol: Annotated[float, typer.Option(help="Linear: of the optimal design.")] = 1e-3,
     phase_length: Annotated[
         str,
@@ -86,7 +92,7 @@ def simulate(
     setting_as: Annotated[
         str,
         typer.Option(
-            help="Linear: strict, rewards +1 and -1; paper, N(0, 1) noise. For finite arms the paper's is strict."
+            help="Linear, contextual: strict, rewards +1 and -1, contexts in the unit ball; paper, N(0, 1) noise."
         ),
     ] = "strict",
     horizon: Annotated[str, typer.Option(help="Steps of a run.")] = "1e7",
@@ -102,11 +108,15 @@ def simulate(
     _refuse_flags_of_other_settings(context, setting)
     check_count("seed", seed, least=0)
     _check_new_file(csv)
-    environment: FiniteEnvironment
+    environment: FiniteEnvironment | Contextual
     options: dict[str, Any]
     if setting == "finite":
         environment = Bernoulli(_numbers("means", means))
         options = {"n_arms": len(environment.means), "beta": beta, "variant": variant}
+    elif setting == "contextual":
+        environment = _contextual(dimension, arms, theta, seed, setting_as)
+        options = {"dimension": dimension, "horizon": _number("horizon", horizon), "regulariser": regulariser}
+        options |= {"growth": growth, "delta": delta, "variant": variant}
     else:
         noise = "gaussian" if setting_as == "paper" else "bounded"
         environment = _linear(actions, theta, seed, noise, action_norm)
@@ -115,7 +125,7 @@ def simulate(
     budgets = _budgets(rho, epsilon, privacy_delta)
     policies: dict[str, Policy[Any]] = {
         f"{name} {_label(budget)}": _policy(name, setting, budget, options)
-        for name in (policy or {"finite": "adac-ucb", "linear": "adac-gope"}[setting]).split(",")
+        for name in (policy or DEFAULTS[setting]).split(",")
         for budget in budgets
     }
     steps, repeats = _number("horizon", horizon), _number("runs", runs)
@@ -254,20 +264,39 @@ def _policy(name: str, setting: str, budget: Budget, options: dict[str, Any]) ->
     return POLICIES[name](budget=budget, **{k: v for k, v in options.items() if k in known})  # type: ignore[call-arg]
 
 
+DEFAULTS = {"finite": "adac-ucb", "linear": "adac-gope", "contextual": "adac-oful"}
 OF_SETTING = {
-    "finite": ("means", "beta"),
-    "linear": ("actions", "theta", "delta", "tol", "phase_length", "phase_factor", "action_norm"),
+    "means": ("finite",),
+    "beta": ("finite",),
+    "actions": ("linear",),
+    "theta": ("linear", "contextual"),
+    "delta": ("linear", "contextual"),
+    "tol": ("linear",),
+    "phase_length": ("linear",),
+    "phase_factor": ("linear",),
+    "action_norm": ("linear",),
+    "dimension": ("contextual",),
+    "arms": ("contextual",),
+    "regulariser": ("contextual",),
+    "growth": ("contextual",),
 }
 
 
 def _refuse_flags_of_other_settings(context: typer.Context, setting: str) -> None:
     """What would be ignored is an error: the setting was probably forgotten."""
-    for other, names in OF_SETTING.items():
-        for name in names:
-            source = context.get_parameter_source(name)
-            if other != setting and source is not None and source.name == "COMMANDLINE":
-                flag = name.replace("_", "-")
-                raise InvalidInput(f"--{flag} is for --setting {other}, the setting is {setting}")
+    for name, settings in OF_SETTING.items():
+        source = context.get_parameter_source(name)
+        if setting not in settings and source is not None and source.name == "COMMANDLINE":
+            flag = name.replace("_", "-")
+            raise InvalidInput(f"--{flag} is for --setting {' or '.join(settings)}, the setting is {setting}")
+
+
+def _contextual(dimension: int, arms: int, theta: str | None, seed: int, setting: str) -> Contextual:
+    """A direction from the seed where no parameter is given."""
+    if theta is not None:
+        return Contextual(dimension, arms, _numbers("theta", theta), setting)
+    direction = np.random.default_rng(seed).normal(size=max(1, dimension))
+    return Contextual(dimension, arms, direction / (np.linalg.norm(direction) * (1 + 1e-12)), setting)
 
 
 def _linear(actions: Path | None, theta: str | None, seed: int, noise: str, norm: float) -> Linear:

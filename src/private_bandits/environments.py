@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
@@ -124,3 +125,80 @@ class Linear:
         if self.bounded:
             return np.asarray(2.0 * generator.binomial(counts, ((1 + means) / 2).clip(0, 1)) - counts, float)
         return np.asarray(counts * means + np.sqrt(counts) * generator.standard_normal(len(counts)))
+
+
+@dataclass(frozen=True)
+class Contextual:
+    """Fresh actions at every step, with rewards of mean <theta, a>.
+
+    Each of the `arms` actions is drawn from N((1/sqrt(d), ..., 1/sqrt(d)), I/10), d the dimension.
+
+    setting: "strict" scales actions into the unit ball, a / max(1, |a|), and has rewards of +1 and -1, with
+    P(+1) = (1 + <theta, a>)/2. "paper" leaves actions as drawn and adds N(0, 1) to the mean, as in the paper's
+    experiment: neither stays within its bound, so no guarantee holds.
+
+    >>> world = Contextual(dimension=2, arms=5, theta=[0.6, 0.8])
+    >>> actions = world.draw_actions(np.random.default_rng(0))
+    >>> actions.shape, bool((np.linalg.norm(actions, axis=1) <= 1).all())
+    ((5, 2), True)
+    """
+
+    dimension: int
+    arms: int
+    theta: Any
+    setting: str = "strict"
+
+    def __post_init__(self) -> None:
+        for name in ("dimension", "arms"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+                raise InvalidInput(f"{name} must be a whole number of at least 1, got {value!r}")
+            object.__setattr__(self, name, int(value))
+        try:
+            theta = tuple(float(x) for x in self.theta)
+        except (TypeError, ValueError):
+            raise InvalidInput(f"theta must be a list of numbers, got {self.theta!r}") from None
+        if len(theta) != self.dimension or not all(map(math.isfinite, theta)):
+            raise InvalidInput(f"theta must be {self.dimension} finite numbers, the dimension, got {list(theta)}")
+        if self.setting not in ("strict", "paper"):
+            raise InvalidInput(f"setting must be 'strict' or 'paper', got {self.setting!r}")
+        object.__setattr__(self, "theta", theta)
+        if self.bounded and math.hypot(*theta) > 1 + 1e-9:
+            raise InvalidInput(
+                f"rewards of +1 and -1 need |theta| at most 1, got {math.hypot(*theta):.6g}: divide theta by it"
+            )
+
+    @property
+    def scaled(self) -> bool:
+        """Whether actions are scaled into the unit ball."""
+        return self.setting == "strict"
+
+    @property
+    def bounded(self) -> bool:
+        """Whether rewards are +1 and -1; else they are Gaussian."""
+        return self.setting == "strict"
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of a Gaussian reward."""
+        return 1.0
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """[-1, 1]: of Gaussian rewards, what is declared."""
+        return (-1.0, 1.0)
+
+    def draw_actions(self, generator: np.random.Generator) -> Floats:
+        """The actions of one step, a row each."""
+        actions = generator.normal(1 / math.sqrt(self.dimension), math.sqrt(0.1), (self.arms, self.dimension))
+        if self.scaled:
+            # A hair less than one, so that rounding leaves no action outside the unit ball.
+            actions *= np.minimum(1.0, (1 - 1e-12) / np.linalg.norm(actions, axis=1, keepdims=True))
+        return actions
+
+    def draw_reward(self, generator: np.random.Generator, action: Floats) -> float:
+        """A reward of one action."""
+        mean = float(np.dot(self.theta, action))
+        if self.bounded:
+            return 1.0 if 2 * generator.random() - 1 < mean else -1.0
+        return mean + self.deviation * float(generator.standard_normal())

@@ -20,6 +20,7 @@ FINE_GRID = 2**40  # where no noise follows, sums may be of any size
 LEAST_WEIGHT, MOST_WEIGHT = 2**6, 2**40  # what the largest weight of a combination is rounded to
 _STORED = ("key", "number", "count", "max_squared", "max_l1")
 LARGEST_EPISODE = 2**38  # rewards of weight one that fit into one episode on the full grid
+LEAST_EPISODE = 2**25  # of the largest weight, whatever it is
 
 
 def _l1(weight: tuple[int, ...]) -> int:
@@ -44,9 +45,10 @@ class Grid:
     capacity: int
     tail: int = 0
 
-    def fits(self, weight: int) -> int:
-        """How many rewards of this weight (L1 norm) fit into a sum. Sum and noise both grow with the weight."""
-        return (self.capacity + self.tail * self.steps) // (self.steps * max(1, weight)) - self.tail
+    def fits(self, l2: int, l1: int) -> int:
+        """How many rewards of weights up to these norms fit into a sum. Sum and noise both grow with the weight."""
+        room = (self.capacity + self.tail * self.steps) // self.steps - self.tail * max(1, l1)
+        return room // max(1, l2)  # no coordinate exceeds the L2 norm
 
     def holds(self, matrix: list[list[int]], most: list[int], largest: list[int]) -> bool:
         """Whether weighted values fit, with their noise. most: the largest each sum can be; largest: its weight."""
@@ -71,7 +73,8 @@ class Grid:
                 "which does not fit into 64 bits: choose a larger budget"
             )
         tail = math.ceil(TAIL * noise_per_step)
-        steps = min(GRID, 2 ** int(math.log2((INT64 - 1) / (LARGEST_EPISODE + tail * room))))
+        largest = max(LARGEST_EPISODE, LEAST_EPISODE * room)
+        steps = min(GRID, 2 ** int(math.log2((INT64 - 1) / (largest + tail * room))))
         return cls(steps=steps, capacity=INT64 - 1 - tail * steps, tail=tail)
 
 
@@ -178,7 +181,7 @@ class Episode:
             raise refusal
         self.max_l1 = max(self.max_l1, _l1(weight))
         self.max_squared = max(self.max_squared, sum(part * part for part in weight))
-        self._fits = self.grid.fits(self.max_l1)
+        self._fits = self._room(self.max_squared, self.max_l1)
         self._weight = weight
 
     def refusal(self, weight: tuple[int, ...]) -> PrivateBanditsError | None:
@@ -191,12 +194,16 @@ class Episode:
             return InvalidInput(f"the weight has {len(weight)} coordinates, the sum has {len(self.weight_sums)}")
         if not set(map(type, weight)) <= {int}:
             return InvalidInput(f"a weight must be of whole numbers, got {weight}")
-        if self.count >= self.grid.fits(max(self.max_l1, _l1(weight))):
+        squared = max(self.max_squared, sum(part * part for part in weight))
+        if self.count >= self._room(squared, max(self.max_l1, _l1(weight))):
             return CapacityExceeded(
                 f"the episode {self.label} holds {self.count} rewards, as many as fit into 64 bits on a grid "
                 f"of {self.grid.steps} steps: start a new agent"
             )
         return None
+
+    def _room(self, max_squared: int, max_l1: int) -> int:
+        return self.grid.fits(_root_above(max_squared), max_l1)
 
     def with_one_more(self, weight: tuple[int, ...], reward: int) -> Episode:
         """A copy that holds one reward more; this one stays as it is."""
@@ -247,7 +254,7 @@ class Episode:
         for name in _STORED:
             setattr(episode, name, data[name])
         episode.weight_sums = data["weight_sums"]
-        episode._fits = grid.fits(episode.max_l1)
+        episode._fits = episode._room(episode.max_squared, episode.max_l1)
         episode.totals = HiddenTotals(data["totals"])
         return episode
 

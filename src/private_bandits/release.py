@@ -34,9 +34,11 @@ class Door:
         """Whether the noise protects: not where a seed makes it foreseeable, or where there is none."""
         return self._noise.secret and self.budget.noise != "none"
 
-    def open_episode(self, key: int, number: int, dimension: int) -> Episode:
-        """An empty episode on this door's grid."""
-        return Episode(key, number, dimension, self.grid)
+    def open_episode(self, key: int, number: int, dimension: int, declared: int = 0) -> Episode:
+        """An empty episode on this door's grid. declared: a norm that counts even if no weight reaches it."""
+        episode = Episode(key, number, dimension, self.grid)
+        episode.max_squared = declared**2
+        return episode
 
     def combine(self, episodes: Sequence[Episode], weights: Sequence[Sequence[float]] | None) -> Combined:
         """Several sums as one, still without noise: to be released once, for all of their episodes."""

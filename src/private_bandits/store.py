@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from private_bandits.episode import Episode, Grid
 from private_bandits.errors import (
     AgentClosed,
@@ -27,10 +29,10 @@ from private_bandits.errors import (
 from private_bandits.guarantee import Unit
 from private_bandits.ledger import Ledger, Release
 from private_bandits.ownership import APPLICATION_ID, OwnedFile, check_agents_file, make_private_file
-from private_bandits.policies import Policy, policy_from_dict
+from private_bandits.policies import Offer, Policy, policy_from_dict
 from private_bandits.rewards import RewardRange
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class OpenDecision(NamedTuple):
     number: int
     action: int
     person: str | None
+    offered: Offer | None = None
+    """What there was to choose from, where that changes."""
 
 
 @dataclass
@@ -135,7 +139,7 @@ _SCHEMA = (
     "CREATE TABLE agent (settings TEXT NOT NULL, policy TEXT NOT NULL, asked INTEGER NOT NULL,"
     " generation INTEGER NOT NULL)",
     "CREATE TABLE decisions (number INTEGER PRIMARY KEY, generation INTEGER NOT NULL, action INTEGER NOT NULL,"
-    " person TEXT)",
+    " person TEXT, offered TEXT)",
     "CREATE TABLE episodes (key INTEGER PRIMARY KEY, private TEXT NOT NULL)",
     "CREATE TABLE ledger (number INTEGER PRIMARY KEY, release TEXT NOT NULL)",
     "CREATE TABLE people (person TEXT PRIMARY KEY, rewards INTEGER NOT NULL) WITHOUT ROWID",
@@ -206,16 +210,24 @@ class SqliteStore:
             synchronous="FULL",
         )
         self._dump_policy = settings.policy.dump_state
+        self._stores_arrivals = settings.policy.changes_on_arrival
 
     def _take_over(self) -> Settings:
         version = self._one("PRAGMA user_version")[0]
-        if version != FORMAT:
+        if version not in (1, FORMAT):
             raise AgentFileInvalid(f"{self._path} has format {version}, this version reads format {FORMAT}")
         text, generation = self._one("SELECT settings, generation FROM agent")
+        if version == 1:  # of versions 0.1 to 0.3, which had no actions that change
+            self._generation = generation
+            self._run(
+                [("ALTER TABLE decisions ADD COLUMN offered TEXT", ()), (f"PRAGMA user_version = {FORMAT}", ())],
+                synchronous="FULL",
+            )
         self._generation = generation + 1
         self._run([("UPDATE agent SET generation = ?", (self._generation,))], synchronous="FULL")
         settings = Settings.from_dict(json.loads(text))
         self._dump_policy = settings.policy.dump_state
+        self._stores_arrivals = settings.policy.changes_on_arrival
         return settings
 
     def load(self, settings: Settings, grid: Grid) -> tuple[PublicState, PrivateState]:
@@ -227,10 +239,12 @@ class SqliteStore:
             asked=asked,
             generation=self._generation,
         )
-        rows = self._all("SELECT number, generation, action, person FROM decisions ORDER BY number")
-        for number, generation, action, person in rows:
-            public.open[f"{settings.token}-{generation}-{number}"] = OpenDecision(number, action, person)
-            public.waiting[action] += 1
+        rows = self._all("SELECT number, generation, action, person, offered FROM decisions ORDER BY number")
+        for number, generation, action, person, text in rows:
+            offered = None if text is None else np.array(json.loads(text), dtype=np.int64)
+            public.open[f"{settings.token}-{generation}-{number}"] = OpenDecision(number, action, person, offered)
+            if offered is None:
+                public.waiting[action] += 1
         return public, PrivateState(self._load_episodes(grid))
 
     def _load_episodes(self, grid: Grid) -> dict[int, Episode]:
@@ -283,7 +297,10 @@ class SqliteStore:
         generation = self._generation
         statements: list[tuple[str, tuple[Any, ...]]] = [("UPDATE agent SET asked = ?", (public.asked,))]
         statements += [
-            ("INSERT INTO decisions VALUES (?, ?, ?, ?)", (d.number, generation, d.action, d.person))
+            (
+                "INSERT INTO decisions VALUES (?, ?, ?, ?, ?)",
+                (d.number, generation, d.action, d.person, _offered_text(d.offered)),
+            )
             for d in self._asked.values()
         ]
         statements += [("DELETE FROM decisions WHERE number = ?", number) for number in self._closed]
@@ -294,7 +311,7 @@ class SqliteStore:
         for row in self._released:
             statements.append(("INSERT INTO ledger VALUES (?, ?)", (row.number, json.dumps(row.to_dict()))))
         statements += [("INSERT OR REPLACE INTO people VALUES (?, ?)", item) for item in self._people.items()]
-        if self._released:  # the policy's state changes with a release only
+        if self._released or (self._stores_arrivals and self._summed):  # nothing else changes the policy's state
             statements.append(("UPDATE agent SET policy = ?", (json.dumps(self._dump_policy(public.policy)),)))
         told = self._closed or self._summed or self._released
         self._run(statements, synchronous="FULL" if told else "NORMAL")
@@ -340,6 +357,10 @@ class SqliteStore:
 
     def _all(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         return self._connection.execute(query, values).fetchall()
+
+
+def _offered_text(offered: Offer | None) -> str | None:
+    return None if offered is None else json.dumps(offered.tolist())
 
 
 def _load_episode(text: _Hidden, grid: Grid) -> Episode | None:

@@ -204,8 +204,8 @@ def make_white_weight_three() -> pb.Agent:
 class _AnyoneAgent(pb.Agent):
     """Takes an ask without a person as that of a new one."""
 
-    def ask(self, n: Any = None, *, person: str | None = None) -> Any:
-        return super().ask(n, person=person or f"somebody {self._public.asked}")
+    def ask(self, n: Any = None, *, actions: Any = None, person: str | None = None) -> Any:
+        return super().ask(n, actions=actions, person=person or f"somebody {self._public.asked}")
 
 
 @correct()
@@ -218,9 +218,9 @@ def make_white_person(path: StrPath | None = None) -> pb.Agent:
 
 
 class _RedrawAtAsk(_Keeping):
-    def _decide(self, person: str | None) -> pb.Decision:
+    def _decide(self, person: str | None, offered: Any) -> pb.Decision:
         self._draw_anew()
-        return super()._decide(person)
+        return super()._decide(person, offered)
 
 
 @specimen(cost=math.inf)
@@ -607,11 +607,11 @@ def make_white_takes_twice(seed: int | None = None) -> pb.Agent:
 
 
 class _Peeks(pb.Agent):
-    def _decide(self, person: str | None) -> pb.Decision:
+    def _decide(self, person: str | None, offered: Any) -> pb.Decision:
         sums = {k: e.totals.reveal()[0] / e.count for k, e in self._private.episodes.items() if e.count > 1}
         if sums:
             self._public.policy.choice = max(sums, key=sums.__getitem__)
-        return super()._decide(person)
+        return super()._decide(person, offered)
 
 
 @specimen(cost=math.inf)
@@ -839,8 +839,8 @@ def make_white_repr_tells_sum(path: StrPath | None = None, seed: int | None = No
 
 
 class _IdTellsSum(pb.Agent):
-    def _decide(self, person: str | None) -> pb.Decision:
-        found = super()._decide(person)
+    def _decide(self, person: str | None, offered: Any) -> pb.Decision:
+        found = super()._decide(person, offered)
         sums = [e.totals.reveal() for e in self._private.episodes.values()]
         key = f"{found.id}-{zlib.crc32(repr(sums).encode()) & 0xFFF:03x}"
         self._public.open[key] = self._public.open.pop(found.id)

@@ -156,9 +156,9 @@ class _Counting(pb.Agent):
     def session(self) -> int:
         return self.asks
 
-    def _decide(self, person: str | None) -> pb.Decision:
+    def _decide(self, person: str | None, offered: Any) -> pb.Decision:
         self.asks += 1
-        return super()._decide(person)
+        return super()._decide(person, offered)
 
 
 def _counting(path: str | None = None) -> pb.Agent:

@@ -45,6 +45,8 @@ class Target:
     unit: Unit = "reward"
     for_people: Target | None = None
     """The same with the promise made to people, who may tell two rewards each."""
+    offers: Callable[[int], Any] | None = None
+    """Where actions change from step to step: those of a step, by its number."""
 
     @property
     def arms(self) -> int:
@@ -65,7 +67,10 @@ class Target:
 
     def ask(self, agent: Any, person: int) -> Any:
         """Ask as this person, where agents want to know."""
-        return agent.ask(person=f"person {person}") if self.names_people else agent.ask()
+        options: dict[str, Any] = {"person": f"person {person}"} if self.names_people else {}
+        if self.offers is not None:
+            options["actions"] = self.offers(agent._public.asked)
+        return agent.ask(**options)
 
 
 def of_policy(policy: Policy[Any], reward_range: tuple[float, float] = (0.0, 1.0)) -> Target:
@@ -73,11 +78,30 @@ def of_policy(policy: Policy[Any], reward_range: tuple[float, float] = (0.0, 1.0
     claim = _claim(policy.promise, inside=True) if policy.promise.noise != "none" else None
     low, high = reward_range
     make = partial(Agent, policy, reward_range)
-    target = Target(
-        f"{policy.name} {policy.promise}", make, claim, low, high, tuple(range(len(policy.arm_names))), True, True, True
-    )
+    offers = None if policy.arm_names else Offers(policy)
+    arms = tuple(range(len(policy.arm_names) or OFFERED))
+    name = f"{policy.name} {policy.promise}"
+    target = Target(name, make, claim, low, high, arms, True, True, True, offers=offers)
     per_person = partial(make, unit="person", max_rewards_per_person=2)
     return replace(target, for_people=replace(target, make=per_person, names_people=True, unit="person"))
+
+
+OFFERED = 3
+"""Actions that an audit offers at each step where they change."""
+
+
+@dataclass(frozen=True)
+class Offers:
+    """The same actions at the same step of every run, of norms up to the largest."""
+
+    policy: Any
+
+    def __call__(self, step: int) -> Any:
+        """Directions that go round, one of them short."""
+        rows = np.random.default_rng(step % 97).normal(size=(OFFERED, self.policy.dimension))
+        rows *= self.policy.context_norm / np.linalg.norm(rows, axis=1, keepdims=True)
+        rows[step % OFFERED] *= 0.25
+        return rows
 
 
 def of_factory(

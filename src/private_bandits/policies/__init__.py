@@ -1,9 +1,10 @@
 """One algorithm a file. A policy sees actions and releases, never a reward."""
 
 from private_bandits.policies.adac_gope import AdaCGOPE, AdaCGOPEEnd, AdaCGOPEVar
+from private_bandits.policies.adac_oful import AdaCOFUL
 from private_bandits.policies.adac_ucb import AdaCUCB
 from private_bandits.policies.adap_ucb import AdaPUCB
-from private_bandits.policies.base import POLICIES, Combination, Estimate, Policy, policy_from_dict
+from private_bandits.policies.base import POLICIES, Combination, Estimate, Offer, Policy, policy_from_dict
 from private_bandits.policies.small_support import HannaGOPE, LiGOPE
 
 __all__ = [
@@ -11,12 +12,14 @@ __all__ = [
     "AdaCGOPE",
     "AdaCGOPEEnd",
     "AdaCGOPEVar",
+    "AdaCOFUL",
     "AdaCUCB",
     "AdaPUCB",
     "Combination",
     "Estimate",
     "HannaGOPE",
     "LiGOPE",
+    "Offer",
     "Policy",
     "policy_from_dict",
 ]

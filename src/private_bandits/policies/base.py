@@ -7,10 +7,13 @@ between two releases nothing that it says can depend on a reward that has not be
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from numbers import Integral
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from private_bandits.budget import BUDGETS, Budget
 from private_bandits.errors import InvalidInput, UnsupportedBudget
@@ -50,6 +53,10 @@ class Combination(NamedTuple):
     weights: Sequence[Sequence[float]] | None
 
 
+Offer = NDArray[np.int64]
+"""The actions of one step, a row each, in whole steps of the policy's grid."""
+
+
 class Policy(ABC, Generic[State]):
     """A rule that recommends actions and says which sums of rewards it wants released.
 
@@ -70,6 +77,10 @@ class Policy(ABC, Generic[State]):
     """The simulation engine that knows it; "steps" runs any policy, one decision at a time."""
     weight_room: ClassVar[int] = 1
     """How large weights have to get, in whole numbers, to be of use; the grid leaves room for noise on them."""
+    declared_weight: ClassVar[int] = 0
+    """A norm that weights have at most, and that the noise is for whatever they were; 0: for those that were summed."""
+    changes_on_arrival: ClassVar[bool] = False
+    """Whether `arrive` does anything, so that the state has to be stored with every reward."""
     serves_instead: ClassVar[str] = ""
     """What to use for the other budgets."""
 
@@ -118,6 +129,14 @@ class Policy(ABC, Generic[State]):
     def recommend(self, state: State, waiting: Sequence[int], arrived: Mapping[int, int], step: int) -> int:
         """The action of decision number `step`; waiting[a] decisions for action a are open. Changes nothing."""
 
+    def choose(self, state: State, offered: Offer, step: int) -> int:
+        """The same, among actions that were offered: only where they change from step to step."""
+        raise InvalidInput(f"{type(self).__name__} has the same actions at every step")
+
+    def entry_of(self, state: State, offered: Offer, played: int) -> tuple[int, tuple[int, ...]] | None:
+        """`entry` for an action that was offered."""
+        raise InvalidInput(f"{type(self).__name__} has the same actions at every step")
+
     @abstractmethod
     def entry(self, state: State, action: int) -> tuple[int, tuple[int, ...]] | None:
         """The sum that a reward for `action` enters and its integer weight there; None drops the reward."""
@@ -129,6 +148,16 @@ class Policy(ABC, Generic[State]):
     def combination(self, state: State, key: int, arrived: Mapping[int, int]) -> Combination | None:
         """What leaves when the sum `key` is due: None, that sum alone. `arrived` holds the last reward as well."""
         return None
+
+    def offer(self, actions: Any) -> Offer | None:
+        """What `ask(actions=...)` offers, checked and on the grid: only where actions change from step to step."""
+        if actions is not None:
+            raise InvalidInput(f"{type(self).__name__} has the same actions at every step: ask without actions")
+        return None
+
+    def arrive(self, state: State, key: int, weight: tuple[int, ...]) -> Callable[[], None]:
+        """A reward of this weight has arrived, whatever it is. Returns how to undo it."""
+        return _nothing
 
     @abstractmethod
     def learn(self, state: State, release: Release, step: int) -> None:
@@ -179,6 +208,10 @@ class FiniteArmsPolicy(Policy[State]):
         """The arms by name."""
         assert self.arms is not None
         return tuple(self.arms)
+
+
+def _nothing() -> None:
+    """There is nothing to undo."""
 
 
 def policy_from_dict(data: Mapping[str, Any]) -> Policy[Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import math
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -15,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_bandits.environments import FiniteEnvironment, Floats, Integers
+from private_bandits.environments import Contextual, FiniteEnvironment, Floats, Integers
 from private_bandits.errors import InvalidInput
 from private_bandits.policies import Policy
 from private_bandits.progress import Report
 from private_bandits.progress import progress as progress_bar
 from private_bandits.simulation import finite, linear, steps
+from private_bandits.simulation.seeds import Seeds, fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,9 +32,12 @@ ENGINES: dict[str, Any] = {
     "phases": linear.regret_curves,
     "steps": steps.regret_curves,
 }
-"""What runs a policy, by the name in its class."""
+"""What runs a policy, by the name in its class. One more is compiled, and imported where it is needed."""
+COMPILED = "contextual"
 BLOCK = 10_000
 """Runs simulated together: bounds the memory, and is the piece of work that goes to a process."""
+STEPS = 10**6
+"""Steps simulated together where every step has contexts of its own."""
 LARGEST = 10**18
 """Steps and counts have to fit into 64 bits."""
 
@@ -45,7 +50,7 @@ class Simulation:
     """
 
     policies: Mapping[str, Policy[Any]]
-    environment: FiniteEnvironment
+    environment: FiniteEnvironment | Contextual
     horizon: int
     runs: int
     seed: int
@@ -118,7 +123,7 @@ class Simulation:
 
 def simulate(
     policies: Mapping[str, Policy[Any]],
-    environment: FiniteEnvironment,
+    environment: FiniteEnvironment | Contextual,
     horizon: float = 10**7,
     runs: float = 100,
     seed: int = 0,
@@ -130,7 +135,9 @@ def simulate(
 
     checkpoints: steps at which regret is recorded; by default 50 of them, evenly spaced in log scale. The last
     is always the horizon. The numbers of a policy depend on the seed and on the policy, environment, horizon
-    and runs, not on the other policies or on the number of processes.
+    and runs, not on the other policies or on the number of processes. In a contextual environment all policies of a
+    run see the same contexts; what is compiled for it is spread over threads instead of processes, and is compiled
+    before the clock starts.
 
     >>> import private_bandits as pb
     >>> result = pb.simulate({"private": pb.AdaCUCB(2, pb.zCDP(0.1), beta=1)}, pb.Bernoulli([0.9, 0.1]),
@@ -142,53 +149,108 @@ def simulate(
     seed, processes = check_count("seed", seed, least=0), check_count("processes", processes)
     _check_policies(policies, environment)
     points = _checkpoints(checkpoints, horizon)
+    tasks = [_Task(group, environment, horizon, points, seed) for group in _by_engine(policies)]
+    for task in tasks:
+        task.prepare()
     started = time.perf_counter()
-    blocks = [(b, min(BLOCK, runs - b * BLOCK)) for b in range(math.ceil(runs / BLOCK))]
-    task = _Task(tuple(policies.values()), environment, horizon, points, seed)
+    size = _block_size(environment, horizon)
+    blocks = [(b, min(size, runs - b * size)) for b in range(math.ceil(runs / size))]
+    curves: dict[str, Floats] = {}
     with progress_bar("simulating", enabled=progress) as report:
-        if processes > 1 and len(blocks) > 1:
-            with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-                done = []
-                for found in pool.map(task, blocks):
-                    done.append(found)
-                    report(len(done) / len(blocks))
-        else:
-            done = [
-                task(block, lambda part, i=i: report((i + part) / len(blocks)))  # type: ignore[misc]
-                for i, block in enumerate(blocks)
-            ]
-    stacked = np.concatenate(done, axis=1)
-    curves = {name: stacked[i] for i, name in enumerate(policies)}
-    return Simulation(dict(policies), environment, horizon, runs, seed, points, curves, time.perf_counter() - started)
-
-
-@dataclass(frozen=True)
-class _Task:
-    """One block of runs: a pure function of its settings, whichever process computes it."""
-
-    policies: tuple[Policy[Any], ...]
-    environment: FiniteEnvironment
-    horizon: int
-    checkpoints: Integers
-    seed: int
-
-    def __call__(self, block: tuple[int, int], report: Report = lambda part: None) -> Floats:
-        number, runs = block
-        curves = np.empty((len(self.policies), runs, len(self.checkpoints)))
-        share = 0.0
-        for engine in sorted({policy.engine for policy in self.policies}):
-            mine = [i for i, policy in enumerate(self.policies) if policy.engine == engine]
-            group = [self.policies[i] for i in mine]
-            generators = [_generator(policy, self.seed, number) for policy in group]
-            weight, done = len(group) / len(self.policies), share
+        for task in tasks:
+            done, weight = len(curves) / len(policies), len(task.policies) / len(policies)
 
             def report_share(part: float, done: float = done, weight: float = weight) -> None:
                 report(done + part * weight)
 
-            curves[mine] = ENGINES[engine](
-                group, self.environment, self.horizon, runs, self.checkpoints, generators, report_share
-            )
-            share += weight
+            stacked = np.concatenate(_run(task, blocks, processes, report_share), axis=1)
+            curves |= dict(zip(task.policies, stacked, strict=True))
+    curves = {name: curves[name] for name in policies}
+    return Simulation(dict(policies), environment, horizon, runs, seed, points, curves, time.perf_counter() - started)
+
+
+def _by_engine(policies: Mapping[str, Policy[Any]]) -> list[dict[str, Policy[Any]]]:
+    groups: dict[str, dict[str, Policy[Any]]] = {}
+    for name, policy in policies.items():
+        groups.setdefault(policy.engine, {})[name] = policy
+    return list(groups.values())
+
+
+def _block_size(environment: FiniteEnvironment | Contextual, horizon: int) -> int:
+    """Runs in a block; the same whatever the number of processes, as streams of random numbers belong to blocks."""
+    if isinstance(environment, Contextual):
+        return max(1, min(BLOCK, STEPS // horizon))
+    return BLOCK
+
+
+def _run(task: _Task, blocks: Sequence[tuple[int, int]], processes: int, report: Report) -> list[Floats]:
+    """All blocks, in their order."""
+    if processes == 1 or len(blocks) == 1:
+        return [
+            task(block, lambda part, i=i: report((i + part) / len(blocks)))  # type: ignore[misc]
+            for i, block in enumerate(blocks)
+        ]
+    found = []
+    with _workers(task, min(processes, len(blocks))) as run_all:
+        for curves in run_all(blocks):
+            found.append(curves)
+            report(len(found) / len(blocks))
+    return found
+
+
+@contextmanager
+def _workers(task: _Task, count: int) -> Iterator[Callable[[Sequence[tuple[int, int]]], Iterator[Floats]]]:
+    """Processes; or threads for compiled code, which runs side by side in them and is compiled only once."""
+    if task.engine != COMPILED:
+        with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as processes:
+            yield lambda blocks: processes.map(task, blocks)
+        return
+    stopped = threading.Event()
+
+    def watch(part: float) -> None:
+        if stopped.is_set():
+            raise KeyboardInterrupt
+
+    with ThreadPoolExecutor(count) as threads:
+        try:
+            yield lambda blocks: threads.map(lambda block: task(block, watch), blocks)
+        finally:
+            stopped.set()  # nothing is left to do, or the caller was interrupted
+
+
+@dataclass(frozen=True)
+class _Task:
+    """The policies of one engine: a block of runs is a pure function of the settings, whoever computes it."""
+
+    policies: Mapping[str, Policy[Any]]
+    environment: Any
+    horizon: int
+    checkpoints: Integers
+    seed: int
+
+    @property
+    def engine(self) -> str:
+        """The name of the engine."""
+        return next(iter(self.policies.values())).engine
+
+    def prepare(self) -> None:
+        """What is not to be timed."""
+        if self.engine == COMPILED:
+            from private_bandits.simulation import contextual  # here: numba is an extra, and slow to import
+
+            contextual.prepare(list(self.policies.values()), self.environment)
+
+    def __call__(self, block: tuple[int, int], report: Report = lambda part: None) -> Floats:
+        number, runs = block
+        group = list(self.policies.values())
+        settings = (group, self.environment, self.horizon, runs, self.checkpoints)
+        if self.engine == COMPILED:
+            from private_bandits.simulation import contextual
+
+            first = number * _block_size(self.environment, self.horizon)
+            return contextual.regret_curves(*settings, Seeds(self.seed, first), report)
+        generators = [_generator(policy, self.seed, number) for policy in group]
+        curves: Floats = ENGINES[self.engine](*settings, generators, report)
         return curves
 
 
@@ -203,21 +265,45 @@ def check_count(name: str, value: float, least: int = 1) -> int:
     return int(value)
 
 
-def _check_policies(policies: Mapping[str, Policy[Any]], environment: FiniteEnvironment) -> None:
+def _check_policies(policies: Mapping[str, Policy[Any]], environment: FiniteEnvironment | Contextual) -> None:
     if not isinstance(policies, Mapping) or not policies:
         raise InvalidInput('policies must name at least one policy, as in {"private": AdaCUCB(...)}')
-    if not hasattr(environment, "reward_sums"):
+    if not isinstance(environment, Contextual) and not hasattr(environment, "reward_sums"):
         raise InvalidInput(f"environment must be one such as Bernoulli(...), got {type(environment).__name__}")
     for name, policy in policies.items():
         if not isinstance(policy, Policy):
             raise InvalidInput(f"policy {name!r} must be a policy such as AdaCUCB(...), got {type(policy).__name__}")
-        if len(policy.arm_names) != len(environment.means):
+        setting = getattr(policy, "setting", "finite")
+        if (setting == "contextual") != isinstance(environment, Contextual):
             raise InvalidInput(
-                f"policy {name!r} has {len(policy.arm_names)} arms, the environment has {len(environment.means)}"
+                f"policy {name!r} is for the {setting} setting, the environment is {type(environment).__name__}"
             )
-        own, theirs = getattr(policy, "actions", None), getattr(environment, "actions", None)
-        if own is not None and theirs is not None and own != theirs:
-            raise InvalidInput(f"policy {name!r} was made for other actions than the environment has")
+        if isinstance(environment, Contextual):
+            _check_dimension(name, policy, environment)
+        else:
+            _check_arms(name, policy, environment)
+
+
+def _check_arms(name: str, policy: Policy[Any], environment: FiniteEnvironment) -> None:
+    if len(policy.arm_names) != len(environment.means):
+        raise InvalidInput(
+            f"policy {name!r} has {len(policy.arm_names)} arms, the environment has {len(environment.means)}"
+        )
+    own, theirs = getattr(policy, "actions", None), getattr(environment, "actions", None)
+    if own is not None and theirs is not None and own != theirs:
+        raise InvalidInput(f"policy {name!r} was made for other actions than the environment has")
+
+
+def _check_dimension(name: str, policy: Any, environment: Contextual) -> None:
+    if policy.dimension != environment.dimension:
+        raise InvalidInput(
+            f"policy {name!r} is for actions in dimension {policy.dimension}, the environment's have "
+            f"{environment.dimension}"
+        )
+    if environment.scaled and policy.context_norm < 1:
+        raise InvalidInput(
+            f"policy {name!r} declares actions of length {policy.context_norm} at most, the environment's have up to 1"
+        )
 
 
 def _checkpoints(given: Sequence[int] | None, horizon: int) -> Integers:
@@ -231,8 +317,7 @@ def _checkpoints(given: Sequence[int] | None, horizon: int) -> Integers:
 
 def _generator(policy: Policy[Any], seed: int, block: int) -> np.random.Generator:
     """A stream of random numbers of its own for each policy and block."""
-    digest = hashlib.blake2b(repr(policy).encode(), digest_size=16).digest()
-    return np.random.default_rng([seed, block, int.from_bytes(digest)])
+    return np.random.default_rng([seed, block, fingerprint(policy)])
 
 
 def _mean_and_error(values: Floats) -> tuple[float, float | None]:

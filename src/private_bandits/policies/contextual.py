@@ -1,0 +1,105 @@
+"""Policies whose actions are offered anew at every step: vectors that describe the person and the action."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_bandits.budget import Budget, check_positive
+from private_bandits.errors import InvalidInput
+from private_bandits.policies.base import Offer, Policy, State
+
+Floats = NDArray[np.float64]
+
+STEPS = 2**20
+"""Steps of the grid that coordinates of actions are rounded to, from zero to the largest norm."""
+LONG = ("refuse", "scale")
+
+
+@dataclass(frozen=True)
+class ContextualPolicy(Policy[State]):
+    """A policy over actions in R^d that come with every ask, of norm at most `context_norm`.
+
+    long_actions: "refuse" actions beyond that norm, or "scale" them down to it. An action is rounded towards zero on a
+    grid of 2^-20 of the norm when it is offered, and the rounded one is used everywhere.
+    """
+
+    setting: ClassVar[str] = "contextual"
+    weight_room: ClassVar[int] = STEPS
+    declared_weight: ClassVar[int] = STEPS
+
+    dimension: int = 0
+    budget: Budget | None = None
+    context_norm: float = 1.0
+    long_actions: str = "refuse"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.dimension, bool) or not isinstance(self.dimension, Integral) or self.dimension < 1:
+            raise InvalidInput(f"dimension must be a whole number of at least 1, got {self.dimension!r}")
+        object.__setattr__(self, "dimension", int(self.dimension))
+        object.__setattr__(self, "context_norm", check_positive("context_norm", self.context_norm))
+        if self.long_actions not in LONG:
+            raise InvalidInput(f"long_actions must be one of {', '.join(LONG)}, got {self.long_actions!r}")
+        self.check_budget()
+
+    @property
+    def arm_names(self) -> tuple[str, ...]:
+        """None: actions are offered anew at every step."""
+        return ()
+
+    @property
+    def unit(self) -> float:
+        """What one step of the grid is worth."""
+        return self.context_norm / STEPS
+
+    def offer(self, actions: Any) -> Offer:
+        """The actions on the grid. Refused, with nothing changed, where they are not K rows of d finite numbers."""
+        if actions is None:
+            raise InvalidInput(f"{type(self).__name__} needs ask(actions=...), a row of {self.dimension} numbers each")
+        try:
+            rows = np.asarray(actions, dtype=float)
+        except (TypeError, ValueError):
+            raise InvalidInput("actions must be a table of numbers, one row an action; got something else") from None
+        if rows.ndim != 2 or rows.shape[1] != self.dimension or not len(rows):
+            raise InvalidInput(
+                f"actions must be a table of {self.dimension} columns, one row an action, got shape {rows.shape}"
+            )
+        squared = np.einsum("ij,ij->i", rows, rows)
+        if not squared.max() <= self.context_norm**2:
+            rows = self._shortened(rows)
+        return np.trunc(rows / self.unit).astype(np.int64)
+
+    def _shortened(self, rows: Floats) -> Floats:
+        if not np.isfinite(rows).all():
+            row, column = np.argwhere(~np.isfinite(rows))[0]
+            raise InvalidInput(f"actions must be finite numbers, got {rows[row, column]} in row {row}, column {column}")
+        norms = np.linalg.norm(rows, axis=1)
+        if self.long_actions == "refuse" and norms.max() > self.context_norm * (1 + 1e-9):
+            row = int(norms.argmax())
+            raise InvalidInput(
+                f"actions must have norm at most {self.context_norm:g}, got {norms[row]:.9g} in row {row} (the first "
+                "is 0): divide by it, declare a larger context_norm, or use long_actions='scale'"
+            )
+        return np.asarray(rows * np.minimum(1.0, self.context_norm * (1 - 1e-12) / np.maximum(norms, 1e-300))[:, None])
+
+    @abstractmethod
+    def choose(self, state: State, offered: Offer, step: int) -> int:
+        """The row of decision number `step`. Changes nothing."""
+
+    def recommend(self, state: State, waiting: Sequence[int], arrived: Mapping[int, int], step: int) -> int:
+        """Not without actions."""
+        raise InvalidInput(f"{type(self).__name__} needs ask(actions=...)")
+
+    def entry(self, state: State, action: int) -> tuple[int, tuple[int, ...]] | None:
+        """Not without actions: see `entry_of`."""
+        raise InvalidInput(f"{type(self).__name__} needs ask(actions=...)")
+
+    def entry_of(self, state: State, offered: Offer, played: int) -> tuple[int, tuple[int, ...]]:
+        """The sum and the weight of a reward: the action itself, on the grid."""
+        return 0, tuple(offered[played].tolist())
