@@ -211,7 +211,7 @@ def test_a_failure_after_the_draw_shows_nothing_of_it(
     assert frames is not None
     report = traceback.TracebackException(type(caught.value), caught.value, frames.tb_next, capture_locals=True)
     text = "".join(report.format())  # without the frame of this test
-    assert "_take" in text
+    assert "in tell" in text
     assert "secret" not in text
     assert "Release(" not in text
     with pb.Agent.open(path) as again:

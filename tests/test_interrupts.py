@@ -166,7 +166,7 @@ def test_an_agent_whose_end_was_interrupted_too_goes_on_with_nothing(tmp_path: P
     agent = pb.Agent(pb.AdaCUCB(1, pb.NoPrivacy()), path=tmp_path / "a.db")
     first, second = agent.ask(2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(agent, "_end_if_dirty", partial(keyboard_interrupt, agent))
+        patch.setattr(agent, "_end", lambda reason, readable: keyboard_interrupt(agent))
         patch.setattr(agent._file, "commit", partial(keyboard_interrupt, agent))
         with pytest.raises(KeyboardInterrupt):
             agent.tell(first, 1.0)

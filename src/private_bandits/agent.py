@@ -211,10 +211,11 @@ class Agent:
                 )
                 if self._file is not None:
                     self._commit(self._file)
-            except BaseException:
-                self._end_if_dirty()
-                raise
-            return found
+            except BaseException as error:
+                failure = self._failure(error)
+            else:
+                return found
+            raise failure
 
     def _decide(self, person: str | None, offered: Offer | None) -> Decision:
         public = self._public
@@ -273,9 +274,11 @@ class Agent:
                     raise refused
                 if self._file is not None:
                     self._commit(self._file)
-            except BaseException:
-                self._end_if_dirty()
-                raise
+            except BaseException as error:
+                failure = self._failure(error)
+            else:
+                return
+            raise failure
 
     def tell_many(self, rewards: Iterable[tuple[Any, ...]]) -> None:
         """Many (decision, reward) or (decision, reward, played) at once, checked before any is taken."""
@@ -296,7 +299,8 @@ class Agent:
             self._take_all(batch)
 
     def _take_all(self, batch: list[_Told]) -> None:
-        refused = None
+        refused: PrivateBanditsError | None = None
+        failure: BaseException | None = None
         try:
             self._dirty = self._lasting
             for taken, told in enumerate(batch):
@@ -306,11 +310,10 @@ class Agent:
                     break
             if self._file is not None:
                 self._commit(self._file)
-        except BaseException:
-            self._end_if_dirty()
-            raise
-        if refused is not None:
-            raise refused
+        except BaseException as error:
+            failure = self._failure(error)
+        if failure is not None or refused is not None:
+            raise failure or refused  # type: ignore[misc]
 
     def give_up(self, decision: Decision | str) -> None:
         """Close a decision whose reward will never come. Its play is recommended again where it was planned."""
@@ -325,9 +328,11 @@ class Agent:
                 self._give_up(key, opened)
                 if self._file is not None:
                     self._commit(self._file)
-            except BaseException:
-                self._end_if_dirty()
-                raise
+            except BaseException as error:
+                failure = self._failure(error)
+            else:
+                return
+            raise failure
 
     def _take(self, told: _Told) -> PrivateBanditsError | None:
         """Add a checked reward to its sum, and release the sum if that completes it.
@@ -361,14 +366,13 @@ class Agent:
             self._people.count_rewards_of(person, 1)
         row = None
         if whole is not None:
-            found = self._release_and_learn(episode, weight, reward, whole)
-            if isinstance(found, NoiseFailed):  # raised before anything was written; nothing else may open it again
+            try:
+                row = self._release(episode, weight, reward, whole)
+            except NoiseFailed as failed:  # raised before anything was written; nothing else may open it again
                 undo()
                 self._reopen(key, decision)
-                return found
-            if isinstance(found, BaseException):
-                raise found
-            row = found
+                return failed
+            self._learn(row)
         else:
             episode.add(weight, reward)
         if self._file is not None:
@@ -393,40 +397,19 @@ class Agent:
     def _open_episode(self, key: int, number: int, dimension: int) -> Episode:
         return self._door.open_episode(key, number, dimension, self._policy.declared_weight)
 
-    def _release_and_learn(
-        self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Episode | Combined
-    ) -> Release | BaseException:
-        """A release, or a failure that shows nothing of it.
-
-        Until it is on disk nobody may see a release: after a failure an agent with a file is as before it, and the
-        next try draws noise anew. So the frames of whatever fails here, which hold it, are dropped (crash reporters
-        log them), and so are the words of errors from the policy's own code.
-        """
-        failed: BaseException
+    def _learn(self, row: Release) -> None:
+        failed = ""
         try:
-            row = self._release(episode, weight, reward, whole)
             self._policy.learn(self._public.policy, row, self._public.asked + 1)
-        except NoiseFailed as error:
-            failed = error if not self._door.ledger.covers(whole.labels[0]) else self._failed(error)
         except Exception as error:
-            failed = self._failed(error)
-        except BaseException as interrupt:
-            failed = interrupt
-        else:
-            return row
-        failed.__context__ = failed.__cause__ = None
-        return failed.with_traceback(None)
-
-    def _failed(self, error: Exception) -> PolicyFailed:
-        return PolicyFailed(
-            f"{type(self._policy).__name__} failed at a release, with {type(error).__name__}: nothing of it was shown"
-        )
+            failed = type(error).__name__
+        if failed:  # told outside of the block above, whose exception may tell of the release
+            raise PolicyFailed(f"{type(self._policy).__name__} failed at a release, with {failed}")
 
     def _whole(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Episode | Combined:
         """What is to be released: the episode with one reward more, alone or with others."""
         full = episode.with_one_more(weight, reward)
-        arrived = {**self._arrived, episode.key: full.count}
-        together = self._policy.combination(self._public.policy, episode.key, arrived)
+        together = self._policy.combination(self._public.policy, episode.key, self._arrived)
         if together is None:
             return full
         if episode.key not in together.keys:
@@ -588,10 +571,18 @@ class Agent:
             )
         self._dirty = False
 
-    def _end_if_dirty(self) -> None:
-        """After an interrupt in the middle of a change the file is right, and this agent may not be."""
-        if self._dirty and self._ended is None:
+    def _failure(self, error: BaseException) -> BaseException:
+        """What may be raised of an error; in the middle of a change the file is right, and this agent may not be.
+
+        The next agent on the file draws noise for the same sums anew. So nothing of a release that is not on disk may
+        be seen: the frames that hold it, which crash reporters log, are dropped.
+        """
+        if not self._dirty:
+            return error
+        if self._ended is None:
             self._end("was interrupted", readable=False)
+        error.__context__ = error.__cause__ = None
+        return error.with_traceback(None)
 
     def _end(self, reason: str, readable: bool) -> None:
         """No more changes. What did not reach the file may not be read either: it was never released."""

@@ -146,7 +146,7 @@ class Policy(ABC, Generic[State]):
         """Whether to release once the sum `key` holds `count` rewards and the others what has arrived."""
 
     def combination(self, state: State, key: int, arrived: Mapping[int, int]) -> Combination | None:
-        """What leaves when the sum `key` is due: None, that sum alone. `arrived` holds the last reward as well."""
+        """What leaves when the sum `key` is due: None, that sum alone. Its last reward is not in `arrived` yet."""
         return None
 
     def offer(self, actions: Any) -> Offer | None:

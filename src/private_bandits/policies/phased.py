@@ -233,7 +233,7 @@ class PhasedElimination(LinearPolicy[PhasedState]):
     def combination(self, state: PhasedState, key: int, arrived: Mapping[int, int]) -> Combination:
         """All sums of the phase, with weights from what was really played."""
         arms = tuple(state.plan)
-        weights = type(self).placement(self._fit(state, arms, [arrived[arm] for arm in arms]))
+        weights = type(self).placement(self._fit(state, arms, [arrived[arm] + (arm == key) for arm in arms]))
         return Combination(arms, None if weights is None else weights.tolist())
 
     def _fit(self, state: PhasedState, arms: Sequence[int], counts: Sequence[int]) -> Fit:
