@@ -80,7 +80,7 @@ def interact(
                 continue
             played = other if fate < 0.3 else decision.action
             told = change(len(transcript.plays), reward)
-            key = played if agent.policy.arm_names else 0
+            key = played if agent.policy.arm_names else getattr(agent.policy, "sum_of", lambda action: 0)(played)
             episode = agent._private.episodes.get(key)
             transcript.labels.append(episode.label if episode else f"{key}/1")
             agent.tell(decision, told, played=played)
@@ -89,3 +89,14 @@ def interact(
         transcript.shown.append(agent.estimates())
     transcript.shown.append([row.to_dict() for row in agent.ledger])
     return transcript
+
+
+def holds(row: pb.Release, label: str) -> bool:
+    """Whether the rewards of an episode are in a release, alone or as one of several in a row."""
+    key, number = label.split("/")
+    for covered in row.episodes:
+        owner, _, numbers = covered.partition("/")
+        first, _, last = numbers.partition("-")
+        if owner == key and int(first) <= int(number) <= int(last or first):
+            return True
+    return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -286,3 +287,13 @@ def test_a_pure_budget_of_equal_strength_implies_the_same_rho(rho: float) -> Non
 )
 def test_a_budget_that_is_kept_or_has_no_equal_stays_as_it_is(budget: Budget, kept: list[str]) -> None:
     assert equal_budget(budget, kept) is budget
+
+
+@pytest.mark.parametrize("budget", [zCDP(0.3), PureDP(0.7), RenyiDP(8.0, 2.0), ApproxDP(1.0, 1e-6)])
+@pytest.mark.parametrize("releases", [1, 2, 3, 7, 24])
+def test_shares_of_a_budget_add_up_to_no_more_than_it(budget: Budget, releases: int) -> None:
+    share = budget.shared(releases).level
+    assert Fraction(share) * releases <= Fraction(budget.level)
+    assert share * releases == pytest.approx(budget.level)
+    assert budget.shared(releases).noise == budget.noise
+    assert NoPrivacy().shared(releases) == NoPrivacy()

@@ -199,3 +199,39 @@ def test_a_ledger_is_the_same_after_json() -> None:
     ledger = ledger_of(rows)
     again = Ledger(Release.from_dict(json.loads(json.dumps(release.to_dict()))) for release in ledger)
     assert (again.rows, again.total) == (ledger.rows, ledger.total)
+
+
+def test_a_span_covers_every_episode_in_it_and_costs_add_up() -> None:
+    rows: list[Covered] = [
+        ({"0/1": 1.0}, 0.1),
+        ({"0/1-2": 1.0}, 0.1),
+        ({"0/3": 1.0}, 0.1),
+        ({"0/1-4": 1.0}, 0.1),
+        ({"1/1": 1.0}, 0.25),
+    ]
+    ledger = ledger_of(rows)
+    assert ledger.total == pytest.approx(0.3)
+    assert Fraction(ledger.total) >= 3 * Fraction(0.1)
+    assert ledger.covers("0/1-2")
+    assert not ledger.covers("0/2")
+    assert not ledger.covers("0/1-3")
+
+
+@steady
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 12), st.integers(0, 6), st.floats(1e-6, 10)), max_size=25))
+def test_spans_cost_what_their_episodes_would_cost_one_by_one(spans: list[tuple[int, int, int, float]]) -> None:
+    joined, apart = [], []
+    for key, first, more, cost in spans:
+        label = f"{key}/{first}" if not more else f"{key}/{first}-{first + more}"
+        joined.append(({label: 1.0}, cost))
+        apart.append(({f"{key}/{n}": 1.0 for n in range(first, first + more + 1)}, cost))
+    exact = exact_total(apart, "gaussian")
+    assert Fraction(ledger_of(joined).total) >= exact
+    assert ledger_of(joined).total == pytest.approx(float(exact))
+    assert ledger_of(joined).copy().total == ledger_of(apart).total
+
+
+def test_labels_of_another_form_stand_for_themselves() -> None:
+    ledger = ledger_of([({"all": 1.0}, 0.5), ({"all-1": 1.0}, 0.5), ({"x/y-2": 1.0}, 0.5)])
+    assert ledger.total == 0.5
+    assert ledger.covers("all")

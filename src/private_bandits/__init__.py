@@ -14,6 +14,7 @@ from private_bandits.agent import Agent, Decision
 from private_bandits.budget import ApproxDP, NoPrivacy, PureDP, RenyiDP, zCDP
 from private_bandits.design import Design, optimal_design, small_design
 from private_bandits.environments import Bernoulli, Contextual, Linear
+from private_bandits.features import Features
 from private_bandits.guarantee import Guarantee
 from private_bandits.ledger import Ledger, Release
 from private_bandits.policies import (
@@ -21,21 +22,26 @@ from private_bandits.policies import (
     AdaCGOPEEnd,
     AdaCGOPEVar,
     AdaCOFUL,
+    AdaCOFULPrivate,
     AdaCUCB,
     AdaPUCB,
     Estimate,
     HannaGOPE,
     LiGOPE,
+    LinPriv,
+    LinPrivShared,
+    ShariffSheffet,
 )
 from private_bandits.simulation import Simulation, simulate
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 __all__ = [
     "AdaCGOPE",
     "AdaCGOPEEnd",
     "AdaCGOPEVar",
     "AdaCOFUL",
+    "AdaCOFULPrivate",
     "AdaCUCB",
     "AdaPUCB",
     "Agent",
@@ -45,15 +51,19 @@ __all__ = [
     "Decision",
     "Design",
     "Estimate",
+    "Features",
     "Guarantee",
     "HannaGOPE",
     "Ledger",
     "LiGOPE",
+    "LinPriv",
+    "LinPrivShared",
     "Linear",
     "NoPrivacy",
     "PureDP",
     "Release",
     "RenyiDP",
+    "ShariffSheffet",
     "Simulation",
     "errors",
     "optimal_design",

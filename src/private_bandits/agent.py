@@ -145,7 +145,7 @@ class Agent:
         try:
             door = _door(settings, ledger)
             agent = cls.__new__(cls)
-            agent._wire(settings, file, door, *file.load(settings, door.grid))
+            agent._wire(settings, file, door, *file.load(settings, door.open_episode))
         except BaseException as error:
             file.close()
             if isinstance(error, sqlite3.Error):
@@ -172,6 +172,7 @@ class Agent:
         self._private = private
         self._arrived = Counts(private.episodes)
         self._names = settings.policy.arm_names
+        self._hides_offers = settings.policy.private_contexts
         self._prefix = f"{settings.token}-{public.generation}-"
         self._steps = door.grid.steps
         # Decisions that may run out of time, oldest first; as many as give_up_after at most.
@@ -226,15 +227,18 @@ class Agent:
             action = self._policy.choose(public.policy, offered, public.asked + 1)
         public.asked = number = public.asked + 1
         key = f"{self._prefix}{number}"
-        public.open[key] = opened = _new_tuple(OpenDecision, (number, action, person, offered))
+        if self._hides_offers and offered is not None:
+            self._private.offered[key] = offered
+        shown = None if self._hides_offers else offered
+        public.open[key] = opened = _new_tuple(OpenDecision, (number, action, person, shown))
         if self._file is not None:
-            self._file.asked(opened)
+            self._file.asked(opened, offered)
         if self._aging is not None:
             self._give_up_old(key)
-        return _new_tuple(Decision, (key, action, self._name(opened, action)))
+        return _new_tuple(Decision, (key, action, self._name(action)))
 
-    def _name(self, opened: OpenDecision, action: int) -> str:
-        return self._names[action] if opened.offered is None else f"action {action}"
+    def _name(self, action: int) -> str:
+        return self._names[action] if self._names else f"action {action}"
 
     def _give_up_old(self, newest: str) -> None:
         """Close what is older than give_up_after decisions."""
@@ -343,7 +347,8 @@ class Agent:
         """
         key, decision, played, reward = told
         public, person = self._public, decision.person
-        entry = self._entry(decision, played)
+        offered = self._offered(key, decision)
+        entry = self._entry(offered, played)
         if entry is None or not (person is None or self._within_limit(person)):
             self._give_up(key, decision)
             return None
@@ -353,7 +358,7 @@ class Agent:
         if refusal is not None:
             return refusal
         whole = None
-        undo = self._policy.arrive(public.policy, slot, weight)
+        undo = self._policy.arrive(public.policy, slot, () if self._hides_offers else weight)
         if self._policy.due(public.policy, slot, episode.count + 1, self._arrived):
             try:
                 whole = self._whole(episode, weight, reward)
@@ -361,6 +366,7 @@ class Agent:
                 undo()
                 return refused
         del public.open[key]
+        self._private.offered.pop(key, None)
         self._wait(decision, -1)
         if person is not None:
             self._people.count_rewards_of(person, 1)
@@ -370,7 +376,7 @@ class Agent:
                 row = self._release(episode, weight, reward, whole)
             except NoiseFailed as failed:  # raised before anything was written; nothing else may open it again
                 undo()
-                self._reopen(key, decision)
+                self._reopen(key, decision, offered)
                 return failed
             self._learn(row)
         else:
@@ -380,14 +386,17 @@ class Agent:
             self._file.closed(decision, [self._private.episodes[k] for k in changed], row)
         return None
 
-    def _entry(self, decision: OpenDecision, played: int) -> tuple[int, tuple[int, ...]] | None:
-        if decision.offered is None:
+    def _offered(self, key: str, decision: OpenDecision) -> Offer | None:
+        return self._private.offered.get(key) if self._hides_offers else decision.offered
+
+    def _entry(self, offered: Offer | None, played: int) -> tuple[int, tuple[int, ...]] | None:
+        if offered is None:
             return self._policy.entry(self._public.policy, played)
-        return self._policy.entry_of(self._public.policy, decision.offered, played)
+        return self._policy.entry_of(self._public.policy, offered, played)
 
     def _wait(self, decision: OpenDecision, more: int) -> None:
         """Count a decision for its action as open, or no longer."""
-        if decision.offered is None:
+        if self._names:
             self._public.waiting[decision.action] += more
 
     def _first_episode(self, key: int, weight: tuple[int, ...]) -> Episode:
@@ -409,6 +418,8 @@ class Agent:
     def _whole(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Episode | Combined:
         """What is to be released: the episode with one reward more, alone or with others."""
         full = episode.with_one_more(weight, reward)
+        if self._policy.tree_levels:
+            return full.joined(self._policy.tree_levels)
         together = self._policy.combination(self._public.policy, episode.key, self._arrived)
         if together is None:
             return full
@@ -427,16 +438,20 @@ class Agent:
         # Taken out first: whatever happens, these episodes do not go through the door twice.
         for key, old in before.items():
             open_sums[key] = self._open_episode(key, old.number + 1, len(old.weight_sums))
+        if isinstance(whole, Episode) and self._policy.tree_levels:
+            open_sums[whole.key].kept = whole.kept_after(self._policy.tree_levels)
         try:
             return self._door.release(whole)
         except NoiseFailed:
             open_sums.update(before)
             raise
 
-    def _reopen(self, key: str, decision: OpenDecision) -> None:
+    def _reopen(self, key: str, decision: OpenDecision, offered: Offer | None = None) -> None:
         """Undo the closing of a decision whose reward could not be taken."""
         public = self._public
         public.open[key] = decision
+        if self._hides_offers and offered is not None:
+            self._private.offered[key] = offered
         public.open = dict(sorted(public.open.items(), key=lambda item: item[1].number))
         self._wait(decision, 1)
         if decision.person is not None:
@@ -447,6 +462,7 @@ class Agent:
 
     def _give_up(self, key: str, opened: OpenDecision) -> None:
         del self._public.open[key]
+        self._private.offered.pop(key, None)
         self._wait(opened, -1)
         if self._file is not None:
             self._file.closed(opened, (), None)
@@ -483,6 +499,7 @@ class Agent:
             total,
             delta,
             private=self._door.secret,
+            joint=settings.policy.private_contexts,
             seeded=settings.seed is not None,
         )
 
@@ -493,7 +510,7 @@ class Agent:
             self._refuse_reentry()
         with self._lock:  # a release is seen by nobody before it is on disk
             self._check_readable()
-            return Ledger(self._door.ledger.rows)
+            return self._door.ledger.copy()
 
     @property
     def learned(self) -> dict[str, Any]:
@@ -528,7 +545,7 @@ class Agent:
             self._refuse_reentry()
         with self._lock:
             self._check_readable()
-            return [Decision(key, o.action, self._name(o, o.action)) for key, o in self._public.open.items()]
+            return [Decision(key, o.action, self._name(o.action)) for key, o in self._public.open.items()]
 
     def __repr__(self) -> str:
         public = self._public
@@ -610,7 +627,7 @@ class Agent:
         opened = self._public.open.get(key) if type(key) is str else None
         if opened is None:
             key, opened = self._find(decision)
-        action = opened.action if played is None else self._check_action(played, opened)
+        action = opened.action if played is None else self._check_action(played, self._offered(str(key), opened))
         return key, opened, action, self._range.to_grid(reward, self._steps)  # type: ignore[return-value]
 
     def _find(self, decision: Decision | str) -> tuple[str, OpenDecision]:
@@ -636,8 +653,8 @@ class Agent:
             and 1 <= int(number) <= self._public.asked
         )
 
-    def _check_action(self, played: int | str, opened: OpenDecision) -> int:
-        names = self._names if opened.offered is None else [f"action {i}" for i in range(len(opened.offered))]
+    def _check_action(self, played: int | str, offered: Offer | None) -> int:
+        names = self._names if offered is None else [f"action {i}" for i in range(len(offered))]
         if isinstance(played, str):
             if played not in names:
                 raise InvalidInput(f"played must be one of the arms {list(names)}, got {played!r}")
@@ -662,7 +679,17 @@ def _door(settings: Settings, ledger: Ledger) -> Door:
     budget: Budget = settings.policy.promise
     if settings.unit == "person" and settings.max_rewards_per_person is not None:
         budget = budget.per_reward(settings.max_rewards_per_person)
-    return Door(budget, settings.reward_range, ledger, settings.seed, settings.policy.weight_room)
+    policy, bounds = settings.policy, settings.reward_range
+    moments = policy.moments(bounds.low, bounds.high)
+    return Door(
+        budget,
+        bounds,
+        ledger,
+        settings.seed,
+        policy.weight_room if moments is None else moments.room,
+        releases_of_a_reward=max(1, policy.tree_levels),
+        moments=moments,
+    )
 
 
 def _told_parts(item: Any) -> tuple[Any, Any, Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from numbers import Real
 from typing import ClassVar, Literal
@@ -82,6 +83,13 @@ class Budget:
     def per_reward(self, rewards: int) -> Budget:
         """The budget for one reward that keeps this budget for any `rewards` rewards together."""
         return zCDP(_largest_below(self.level, lambda rho: self.group_cost(rho, rewards), self.level / rewards**2))
+
+    def shared(self, releases: int) -> Budget:
+        """The budget of each of so many releases that hold the same reward. Costs of both kinds of noise add up."""
+        return self if releases == 1 else self._of_level(_share(self.level, releases))
+
+    def _of_level(self, level: float) -> Budget:
+        return zCDP(level)
 
 
 @dataclass(frozen=True)
@@ -183,6 +191,9 @@ class PureDP(Budget):
         share = self.epsilon / rewards
         return PureDP(_largest_below(self.epsilon, lambda e: self.group_cost(e, rewards), share))
 
+    def _of_level(self, level: float) -> Budget:
+        return PureDP(level)
+
 
 @dataclass(frozen=True)
 class NoPrivacy(Budget):
@@ -203,6 +214,18 @@ class NoPrivacy(Budget):
     def per_reward(self, rewards: int) -> Budget:
         """No promise for one is no promise for many."""
         return self
+
+    def shared(self, releases: int) -> Budget:
+        """Nor for a release."""
+        return self
+
+
+def _share(level: float, releases: int) -> float:
+    """The largest share of which so many, added up exactly, do not exceed the level."""
+    share = level / releases
+    while Fraction(share) * releases > Fraction(level):
+        share = math.nextafter(share, 0.0)
+    return share
 
 
 def _check_level(budget: Budget) -> None:

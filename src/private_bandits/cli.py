@@ -79,8 +79,13 @@ def simulate(
     privacy_delta: Annotated[float | None, typer.Option(help="The delta of (epsilon, delta) budgets.")] = None,
     beta: Annotated[float, typer.Option(help="Optimism of the index; the regret bound needs more than 3.")] = 3.1,
     delta: Annotated[float, typer.Option(help="Linear, contextual: the probability that a width fails.")] = 1e-3,
-    regulariser: Annotated[float, typer.Option(help="Contextual: lambda, that V starts from.")] = 0.1,
-    growth: Annotated[float, typer.Option(help="Contextual: C; a release when det V has grown by 1 + C.")] = 1.0,
+    regulariser: Annotated[
+        float | None,
+        typer.Option(help="Contextual: lambda, that V starts from.", show_default="a policy's own; adac-oful: 0.1"),
+    ] = None,
+    growth: Annotated[
+        float, typer.Option(help="AdaC-OFUL: C; a release when det V (private contexts: the count) has grown by 1 + C.")
+    ] = 1.0,
     tol: Annotated[float, typer.Option(help="Linear: of the optimal design.")] = 1e-3,
     phase_length: Annotated[
         str,
@@ -115,19 +120,20 @@ def simulate(
         options = {"n_arms": len(environment.means), "beta": beta, "variant": variant}
     elif setting == "contextual":
         environment = _contextual(dimension, arms, theta, seed, setting_as)
-        options = {"dimension": dimension, "horizon": _number("horizon", horizon), "regulariser": regulariser}
+        options = {"dimension": dimension, "arms": arms, "horizon": _number("horizon", horizon)}
         options |= {"growth": growth, "delta": delta, "variant": variant}
+        options |= {} if regulariser is None else {"regulariser": regulariser}
     else:
         noise = "gaussian" if setting_as == "paper" else "bounded"
         environment = _linear(actions, theta, seed, noise, action_norm)
         options = {"actions": environment.actions, "delta": delta, "tol": tol, "action_norm": action_norm}
         options |= {"phase_length": phase_length, "phase_factor": phase_factor, "variant": variant}
     budgets = _budgets(rho, epsilon, privacy_delta)
+    names = (policy or DEFAULTS[setting]).split(",")
     policies: dict[str, Policy[Any]] = {
-        f"{name} {_label(budget)}": _policy(name, setting, budget, options)
-        for name in (policy or DEFAULTS[setting]).split(",")
-        for budget in budgets
+        f"{name} {_label(budget)}": _policy(name, setting, budget, options) for name in names for budget in budgets
     }
+    _refuse_flags_of_other_policies(context, names, setting)
     steps, repeats = _number("horizon", horizon), _number("runs", runs)
     result = run_simulation(policies, environment, steps, repeats, seed, processes=processes)
     if csv is not None:
@@ -149,7 +155,7 @@ def simulate(
 def policies(as_json: Json = False) -> None:
     """Every name that --policy accepts, with its setting, the privacy it keeps and its source."""
     rows = [
-        {"name": name, "setting": cls.setting, "privacy": list(cls.notions), "source": cls.source}
+        {"name": name, "setting": cls.setting, "privacy": _notions(cls), "source": cls.source}
         for name, cls in sorted(POLICIES.items())
     ]
     if as_json:
@@ -259,11 +265,25 @@ def _policy(name: str, setting: str, budget: Budget, options: dict[str, Any]) ->
     if name in POLICIES and POLICIES[name].setting != setting:
         raise InvalidInput(f"{name} is for --setting {POLICIES[name].setting}, the setting is {setting}")
     _one_of("policy", name, [n for n, policy in POLICIES.items() if policy.setting == setting])
-    known = {field.name for field in fields(POLICIES[name])}  # type: ignore[arg-type]
+    known = _parameters(name)
     budget = equal_budget(budget, POLICIES[name].notions)
     return POLICIES[name](budget=budget, **{k: v for k, v in options.items() if k in known})  # type: ignore[call-arg]
 
 
+def _parameters(name: str) -> set[str]:
+    """What can be said of a policy."""
+    return {field.name for field in fields(POLICIES[name])} - NOT_SAID.get(name, set())  # type: ignore[arg-type]
+
+
+def _notions(policy: type[Policy[Any]]) -> list[str]:
+    """The budgets that it keeps; joint DP, where contexts are private too."""
+    if not policy.private_contexts:
+        return list(policy.notions)
+    return [n if n == "NoPrivacy" else f"joint {n} (contexts private too)" for n in policy.notions]
+
+
+NOT_SAID = {"linpriv-shared": {"arms"}}
+"""Parameters that a policy has from another one, and no use for."""
 DEFAULTS = {"finite": "adac-ucb", "linear": "adac-gope", "contextual": "adac-oful"}
 OF_SETTING = {
     "means": ("finite",),
@@ -281,14 +301,42 @@ OF_SETTING = {
     "growth": ("contextual",),
 }
 
+OF_POLICIES = (
+    "beta",
+    "delta",
+    "tol",
+    "phase_length",
+    "phase_factor",
+    "action_norm",
+    "regulariser",
+    "growth",
+    "variant",
+)
+"""Flags that are a policy's and not of the world that it is in."""
+
+
+def _given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
 
 def _refuse_flags_of_other_settings(context: typer.Context, setting: str) -> None:
     """What would be ignored is an error: the setting was probably forgotten."""
     for name, settings in OF_SETTING.items():
-        source = context.get_parameter_source(name)
-        if setting not in settings and source is not None and source.name == "COMMANDLINE":
+        if setting not in settings and _given(context, name):
             flag = name.replace("_", "-")
             raise InvalidInput(f"--{flag} is for --setting {' or '.join(settings)}, the setting is {setting}")
+
+
+def _refuse_flags_of_other_policies(context: typer.Context, names: list[str], setting: str) -> None:
+    """The same where none of the policies has any use for it. Every policy is as published: --variant paper."""
+    used = set().union(*map(_parameters, names))
+    for flag in OF_POLICIES:
+        if flag not in used and _given(context, flag) and context.params[flag] != "paper":
+            others = [name for name, cls in POLICIES.items() if cls.setting == setting and flag in _parameters(name)]
+            raise InvalidInput(
+                f"--{flag.replace('_', '-')} is for {' or '.join(sorted(others))}, not for {' or '.join(names)}"
+            )
 
 
 def _contextual(dimension: int, arms: int, theta: str | None, seed: int, setting: str) -> Contextual:

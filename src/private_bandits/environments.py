@@ -69,6 +69,17 @@ class Bernoulli:
         return generator.binomial(counts, self.means[arms]).astype(float)
 
 
+def _parameter(theta: Any, size: int) -> tuple[float, ...]:
+    """theta, checked: as many numbers as an action has."""
+    try:
+        numbers = tuple(float(x) for x in theta)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"theta must be a list of numbers, got {theta!r}") from None
+    if len(numbers) != size or not all(map(math.isfinite, numbers)):
+        raise InvalidInput(f"theta must be {size} finite numbers, as many as an action has, got {list(numbers)}")
+    return numbers
+
+
 @dataclass(frozen=True)
 class Linear:
     """Actions that are vectors, with rewards of mean <theta, a>.
@@ -86,14 +97,7 @@ class Linear:
 
     def __post_init__(self) -> None:
         actions = check_actions(self.actions, math.inf)
-        try:
-            theta = tuple(float(x) for x in self.theta)
-        except (TypeError, ValueError):
-            raise InvalidInput(f"theta must be a list of numbers, got {self.theta!r}") from None
-        if len(theta) != len(actions[0]) or not all(map(math.isfinite, theta)):
-            raise InvalidInput(
-                f"theta must be {len(actions[0])} finite numbers, as many as an action has, got {list(theta)}"
-            )
+        theta = _parameter(self.theta, len(actions[0]))
         if self.noise not in ("bounded", "gaussian"):
             raise InvalidInput(f"noise must be 'bounded' or 'gaussian', got {self.noise!r}")
         object.__setattr__(self, "actions", actions)
@@ -154,12 +158,7 @@ class Contextual:
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise InvalidInput(f"{name} must be a whole number of at least 1, got {value!r}")
             object.__setattr__(self, name, int(value))
-        try:
-            theta = tuple(float(x) for x in self.theta)
-        except (TypeError, ValueError):
-            raise InvalidInput(f"theta must be a list of numbers, got {self.theta!r}") from None
-        if len(theta) != self.dimension or not all(map(math.isfinite, theta)):
-            raise InvalidInput(f"theta must be {self.dimension} finite numbers, the dimension, got {list(theta)}")
+        theta = _parameter(self.theta, self.dimension)
         if self.setting not in ("strict", "paper"):
             raise InvalidInput(f"setting must be 'strict' or 'paper', got {self.setting!r}")
         object.__setattr__(self, "theta", theta)

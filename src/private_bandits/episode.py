@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from private_bandits.errors import CapacityExceeded, InvalidInput, PrivateBanditsError
+from private_bandits.tree import is_complete, subtrees_joined
 
 INT64 = 2**63
 TAIL = 12  # standard deviations of noise kept free below 2^63; beyond them lies less than 1e-32
@@ -18,7 +19,7 @@ TAIL = 12  # standard deviations of noise kept free below 2^63; beyond them lies
 GRID = 2**24
 FINE_GRID = 2**40  # where no noise follows, sums may be of any size
 LEAST_WEIGHT, MOST_WEIGHT = 2**6, 2**40  # what the largest weight of a combination is rounded to
-_STORED = ("key", "number", "count", "max_squared", "max_l1")
+_STORED = ("key", "number", "first", "count", "max_squared", "max_l1")
 LARGEST_EPISODE = 2**38  # rewards of weight one that fit into one episode on the full grid
 LEAST_EPISODE = 2**25  # of the largest weight, whatever it is
 
@@ -112,6 +113,11 @@ class HiddenTotals:
         other._values = [sum(w * p._values[0] for w, p in zip(row, parts, strict=True)) for row in matrix]
         return other
 
+    def add(self, other: HiddenTotals) -> None:
+        """Add the sums of another."""
+        for i in range(len(self._values)):
+            self._values[i] += other._values[i]
+
     def reveal(self) -> list[int]:
         """A copy of the sums, for the door and the store."""
         return list(self._values)
@@ -125,6 +131,9 @@ class Episode:
 
     One reward is a whole number from 0 to grid.steps and a weight is a vector of whole numbers, so changing
     one reward moves the sum by at most steps * max ||w||: the sensitivity, computed from what was summed.
+
+    As a leaf of a tree (tree.py) it remembers the subtrees before it, `kept`, which later releases hold again; joined
+    with some of them it is the sum of the episodes `first` to `number`.
     """
 
     unit: float = 1.0
@@ -134,7 +143,9 @@ class Episode:
         "_fits",
         "_weight",
         "count",
+        "first",
         "grid",
+        "kept",
         "key",
         "max_l1",
         "max_squared",
@@ -145,7 +156,8 @@ class Episode:
 
     def __init__(self, key: int, number: int, dimension: int, grid: Grid) -> None:
         self.key = key
-        self.number = number
+        self.first = self.number = number
+        self.kept: tuple[Episode, ...] = ()
         self.grid = grid
         self.count = 0
         self.max_squared = 0
@@ -160,8 +172,8 @@ class Episode:
 
     @property
     def label(self) -> str:
-        """A name that no other episode of the agent has."""
-        return f"{self.key}/{self.number}"
+        """A name that no other sum of the agent has."""
+        return f"{self.key}/{self.number}" if self.first == self.number else f"{self.key}/{self.first}-{self.number}"
 
     def add(self, weight: tuple[int, ...], reward: int) -> None:
         """Add one reward on the grid. Refused, on public grounds alone, if the sum might outgrow 64 bits."""
@@ -196,23 +208,60 @@ class Episode:
             return InvalidInput(f"a weight must be of whole numbers, got {weight}")
         squared = max(self.max_squared, sum(part * part for part in weight))
         if self.count >= self._room(squared, max(self.max_l1, _l1(weight))):
-            return CapacityExceeded(
-                f"the episode {self.label} holds {self.count} rewards, as many as fit into 64 bits on a grid "
-                f"of {self.grid.steps} steps: start a new agent"
-            )
+            return self._full()
         return None
+
+    def _full(self) -> CapacityExceeded:
+        return CapacityExceeded(
+            f"the episode {self.label} holds {self.count} rewards, as many as fit into 64 bits on a grid "
+            f"of {self.grid.steps} steps: start a new agent"
+        )
 
     def _room(self, max_squared: int, max_l1: int) -> int:
         return self.grid.fits(_root_above(max_squared), max_l1)
 
     def with_one_more(self, weight: tuple[int, ...], reward: int) -> Episode:
         """A copy that holds one reward more; this one stays as it is."""
-        other = Episode(self.key, self.number, len(self.weight_sums), self.grid)
-        other.count, other.max_squared, other.max_l1 = self.count, self.max_squared, self.max_l1
-        other.weight_sums = list(self.weight_sums)
-        other.totals = self.totals.copy()
+        other = self._copy()
         other.add(weight, reward)
         return other
+
+    def _empty(self) -> Episode:
+        return Episode(self.key, self.number, len(self.weight_sums), self.grid)
+
+    def _copy(self) -> Episode:
+        other = self._empty()
+        for name in (*_STORED, "kept"):
+            setattr(other, name, getattr(self, name))
+        other.weight_sums = list(self.weight_sums)
+        other.totals = self.totals.copy()
+        return other
+
+    def joined(self, levels: int) -> Episode:
+        """The node of the tree that this leaf completes: its sum and those of the subtrees before it.
+
+        Refused, on public grounds alone, if that might outgrow 64 bits.
+        """
+        parts = subtrees_joined(self.number, levels)
+        node = self._copy()
+        node.kept, joined = self.kept[: len(self.kept) - parts], self.kept[len(self.kept) - parts :]
+        for part in joined:
+            node.count += part.count
+            node.max_squared, node.max_l1 = max(node.max_squared, part.max_squared), max(node.max_l1, part.max_l1)
+            node.weight_sums = [a + b for a, b in zip(node.weight_sums, part.weight_sums, strict=True)]
+            node.totals.add(part.totals)
+        node.first = joined[0].first if joined else self.number
+        if node.count > node._room(node.max_squared, node.max_l1):
+            raise self._full()
+        return node
+
+    def kept_after(self, levels: int) -> tuple[Episode, ...]:
+        """What the next leaf keeps once this node is released: nothing, if the tree is complete."""
+        if is_complete(self.number, levels):
+            return ()
+        alone = self._copy()
+        alone.kept = ()
+        return (*self.kept, alone)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -243,20 +292,26 @@ class Episode:
         """Plain data for the store. Private: it holds the sum."""
         public = {name: getattr(self, name) for name in _STORED}
         sums = {"weight_sums": list(self.weight_sums), "totals": self.totals.reveal()}
-        return public | sums | {"steps": self.grid.steps}
+        return public | sums | {"steps": self.grid.steps, "kept": [part.dump() for part in self.kept]}
 
     @classmethod
     def load(cls, data: Mapping[str, Any], grid: Grid) -> Episode:
         """What dump wrote."""
-        if data["steps"] != grid.steps:
-            raise InvalidInput(f"a sum on a grid of {data['steps']} steps cannot go on with {grid.steps} steps")
-        episode = cls(data["key"], data["number"], len(data["totals"]), grid)
+        return cls(data["key"], data["number"], len(data["totals"]), grid).restored(data)
+
+    def restored(self, data: Mapping[str, Any]) -> Self:
+        """What dump wrote, into this empty episode."""
+        if data["steps"] != self.grid.steps:
+            raise InvalidInput(f"a sum on a grid of {data['steps']} steps cannot go on with {self.grid.steps} steps")
+        if not len(data["weight_sums"]) == len(data["totals"]) == len(self.weight_sums):
+            raise InvalidInput(f"a sum of {len(data['totals'])} values cannot go on with {len(self.weight_sums)}")
         for name in _STORED:
-            setattr(episode, name, data[name])
-        episode.weight_sums = data["weight_sums"]
-        episode._fits = episode._room(episode.max_squared, episode.max_l1)
-        episode.totals = HiddenTotals(data["totals"])
-        return episode
+            setattr(self, name, data.get(name, data["number"]))  # before version 0.5 there was no `first`
+        self.weight_sums = data["weight_sums"]
+        self._fits = self._room(self.max_squared, self.max_l1)
+        self.totals = HiddenTotals(data["totals"])
+        self.kept = tuple(self._empty().restored(part) for part in data.get("kept", ()))
+        return self
 
 
 class Counts(Mapping[int, int]):

@@ -41,12 +41,19 @@ class Guarantee:
 
 
 def guarantee_for(
-    budget: Budget, unit: Unit, limit: int | None, total: float, delta: float, private: bool, seeded: bool
+    budget: Budget,
+    unit: Unit,
+    limit: int | None,
+    total: float,
+    delta: float,
+    private: bool,
+    seeded: bool,
+    joint: bool = False,
 ) -> Guarantee:
     """What `budget` promises to one unit, when the ledger has spent `total` on the reward it cost most.
 
     limit: the rewards that one person may tell. m rewards of one person cost rho m^2 (pure DP: m epsilon),
-    because they may all be in one episode.
+    because they may all be in one episode. joint: contexts are protected as well, from everyone else (joint DP).
     """
     if not private:
         why = "the noise comes from a seed, and whoever knows the seed can take it away"
@@ -60,7 +67,7 @@ def guarantee_for(
     per_person = None
     if limit is not None:
         per_person = promised if unit == "person" else budget.group_cost(promised, limit)
-    words = _in_words(budget, unit, limit, promised, spent, epsilon, delta)
+    words = _in_words(budget, _protected(unit, limit, joint), joint, promised, spent, epsilon, delta)
     if per_person is not None and unit == "reward":
         words += f" For all rewards of one person (at most {limit}) {_symbol(budget)} is {per_person:.6g}."
     return Guarantee(unit, budget, True, promised, spent, epsilon, delta, per_person, words)
@@ -70,18 +77,27 @@ def _symbol(budget: Budget) -> str:
     return "epsilon" if isinstance(budget, PureDP) else "rho"
 
 
+def _protected(unit: Unit, limit: int | None, joint: bool) -> str:
+    if joint:
+        many = f"all contexts and rewards of one person (at most {limit})"
+        return "one context and its reward" if unit == "reward" else many
+    return "the value of " + ("one reward" if unit == "reward" else f"all rewards of one person (at most {limit})")
+
+
 def _in_words(
-    budget: Budget, unit: Unit, limit: int | None, promised: float, spent: float, epsilon: float, delta: float
+    budget: Budget, protected: str, joint: bool, promised: float, spent: float, epsilon: float, delta: float
 ) -> str:
-    protected = "one reward" if unit == "reward" else f"all rewards of one person (at most {limit})"
     symbol = _symbol(budget)
     notion = "pure DP" if symbol == "epsilon" else "zCDP"
+    kept = f"joint {symbol}-{notion}" if joint else f"{symbol}-Interactive {notion}"
+    whatever = "they were" if joint else "that value was"
+    shown = "shown to anyone else" if joint else "that could be published"
     addend = f", plus {delta:g}" if delta else ""
     return (
-        f"{budget} for the value of {protected}, kept as {symbol}-Interactive {notion} with {symbol} = {promised:.6g}. "
-        f"Whatever that value was, the probability of anything that could be published changes by at most a factor of "
-        f"{_factor(epsilon)}{addend}. Spent so far: {spent:.6g} of {promised:.6g}; the first release of an episode "
-        f"spends it, and it never grows beyond."
+        f"{budget} for {protected}, kept as {kept} with {symbol} = {promised:.6g}. "
+        f"Whatever {whatever}, the probability of anything {shown} changes by at most a factor "
+        f"of {_factor(epsilon)}{addend}. Spent so far: {spent:.6g} of {promised:.6g}; however long "
+        f"the agent runs, it never grows beyond."
     )
 
 

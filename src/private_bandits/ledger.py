@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Any
 
@@ -23,7 +24,8 @@ class Release:
 
     number: 1, 2, 3, ... in the order of release.
     key: which of the policy's sums it is (for finite arms: the arm); of several, the first.
-    episodes: every episode whose rewards are in it, with the multiplier they enter with.
+    episodes: every episode whose rewards are in it, with the multiplier they enter with: "key/number", or
+        "key/first-last" for several in a row.
     count: how many rewards are in it.
     values: sum of weight * reward, with the noise, in the units of the rewards.
     noise_sd: standard deviation of that noise, in the same units (0 without noise).
@@ -78,13 +80,24 @@ class Release:
         return cls(**plain)
 
 
+def _span(episode: str) -> tuple[str, int, int]:
+    """The key of a label, and its first and last episode; a label of another form is an episode of its own."""
+    key, _, numbers = episode.rpartition("/")
+    first, _, last = numbers.partition("-")
+    if not (first.isdecimal() and (last or first).isdecimal()):
+        return episode, 0, 0
+    return key, int(first), int(last or first)
+
+
 class Ledger:
     """What was released so far, and what it cost the reward that it cost most."""
 
     def __init__(self, rows: Iterable[Release] = ()) -> None:
         self._rows: list[Release] = []
-        self._per_episode: defaultdict[str, Fraction] = defaultdict(Fraction)
-        self._foreseeable: set[str] = set()
+        self._labels: set[str] = set()
+        # By key of the sum, and there by episode: how much more its rewards cost than those of the one before.
+        self._steps: dict[str, defaultdict[int, Fraction]] = {}
+        self._foreseeable = False
         for row in rows:
             self.append(row)
 
@@ -95,10 +108,15 @@ class Ledger:
         for episode, multiplier in row.episodes.items():
             # Gaussian costs grow with the square of the multiplier, Laplace costs with its size.
             power = 2 if row.noise == "gaussian" else 1
-            if row.private:
-                self._per_episode[episode] += Fraction(row.cost) * abs(Fraction(multiplier)) ** power
-            else:
-                self._foreseeable.add(episode)
+            self._labels.add(episode)
+            if not row.private:
+                self._foreseeable = True
+                continue
+            cost = Fraction(row.cost) * abs(Fraction(multiplier)) ** power
+            key, first, last = _span(episode)
+            steps = self._steps.setdefault(key, defaultdict(Fraction))
+            steps[first] += cost
+            steps[last + 1] -= cost
         self._rows.append(row)  # last: an interrupt may leave an episode charged for nothing, never a row uncharged
 
     @property
@@ -110,13 +128,22 @@ class Ledger:
         """
         if self._foreseeable:
             return math.inf
-        exact = max(self._per_episode.values(), default=Fraction(0))
+        exact = Fraction(0)
+        for steps in self._steps.values():
+            exact = max(exact, max(accumulate(steps[episode] for episode in sorted(steps))))
         nearest = float(exact)
         return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
     def covers(self, episode: str) -> bool:
-        """Whether a release holds rewards of this episode."""
-        return episode in self._per_episode or episode in self._foreseeable
+        """Whether this sum was released."""
+        return episode in self._labels
+
+    def copy(self) -> Ledger:
+        """The ledger as it stands now."""
+        other = Ledger()
+        other._rows, other._labels, other._foreseeable = self._rows[:], self._labels.copy(), self._foreseeable
+        other._steps = {key: steps.copy() for key, steps in self._steps.items()}
+        return other
 
     @property
     def rows(self) -> tuple[Release, ...]:

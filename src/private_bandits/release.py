@@ -13,20 +13,36 @@ from private_bandits.budget import Budget
 from private_bandits.episode import TAIL, Combined, Episode, Grid
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Ledger, Release
+from private_bandits.moment_sums import Moments
+from private_bandits.moments import MomentScale
 from private_bandits.noise import ExactNoise, NoiseSource, SeededNoise
 from private_bandits.rewards import RewardRange
 
 
 class Door:
-    """Releases finished episodes, each once, with noise calibrated to the weights that were summed."""
+    """Releases finished episodes, each once, with noise calibrated to the weights that were summed.
+
+    releases_of_a_reward: in how many releases a reward may be (trees); they share the budget.
+    moments: given, episodes are sums over people whose contexts are private as well.
+    """
 
     def __init__(
-        self, budget: Budget, reward_range: RewardRange, ledger: Ledger, seed: int | None, weight_room: int = 1
+        self,
+        budget: Budget,
+        reward_range: RewardRange,
+        ledger: Ledger,
+        seed: int | None,
+        weight_room: int = 1,
+        *,
+        releases_of_a_reward: int = 1,
+        moments: MomentScale | None = None,
     ) -> None:
         self.budget = budget
         self.reward_range = reward_range
         self.ledger = ledger
-        self.grid = Grid.for_noise(_noise_per_step(budget), weight_room)
+        self._per_release = budget.shared(releases_of_a_reward)
+        self._moments = moments
+        self.grid = Grid.for_noise(_noise_per_step(self._per_release), weight_room)
         self._noise: NoiseSource = ExactNoise() if seed is None else SeededNoise(seed)
 
     @property
@@ -36,6 +52,8 @@ class Door:
 
     def open_episode(self, key: int, number: int, dimension: int, declared: int = 0) -> Episode:
         """An empty episode on this door's grid. declared: a norm that counts even if no weight reaches it."""
+        if self._moments is not None:
+            return Moments(key, number, self._moments, self.grid)
         episode = Episode(key, number, dimension, self.grid)
         episode.max_squared = declared**2
         return episode
@@ -58,7 +76,7 @@ class Door:
         laplace = self.budget.noise == "laplace"
         mechanism = self._noise.calibrate(
             self.budget.noise,
-            self.budget.level,
+            self._per_release.level,
             # Never below what was computed. Zero only if every weight was zero: then the sum is zero whatever the
             # rewards were, and one step of the grid merely gives the noise a scale.
             max(1, episode.sensitivity_l1 if laplace else episode.sensitivity_l2),

@@ -12,14 +12,14 @@ import hashlib
 import json
 import secrets
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from private_bandits.episode import Episode, Grid
+from private_bandits.episode import Episode
 from private_bandits.errors import (
     AgentClosed,
     AgentFileExists,
@@ -77,7 +77,7 @@ class OpenDecision(NamedTuple):
     action: int
     person: str | None
     offered: Offer | None = None
-    """What there was to choose from, where that changes."""
+    """What there was to choose from, where that changes and is public."""
 
 
 @dataclass
@@ -93,16 +93,20 @@ class PublicState:
 
 @dataclass
 class PrivateState:
-    """What nobody may see: the open sums. Its repr says how many there are."""
+    """What nobody may see: the open sums. Its repr says how many there are.
+
+    offered: what there was to choose from, by the id of an open decision, where contexts are private.
+    """
 
     episodes: dict[int, Episode] = field(default_factory=dict, repr=False)
+    offered: dict[str, Offer] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         return f"PrivateState({len(self.episodes)} open episodes, sums hidden)"
 
 
 class _Hidden:
-    """A text with a sum in it, on its way into the file; its repr does not show it."""
+    """A text with a sum or a context in it, on its way into the file; its repr does not show it."""
 
     __slots__ = ("text",)
 
@@ -230,8 +234,11 @@ class SqliteStore:
         self._stores_arrivals = settings.policy.changes_on_arrival
         return settings
 
-    def load(self, settings: Settings, grid: Grid) -> tuple[PublicState, PrivateState]:
-        """The state as it was committed last."""
+    def load(
+        self, settings: Settings, open_episode: Callable[[int, int, int], Episode]
+    ) -> tuple[PublicState, PrivateState]:
+        """The state as it was committed last. open_episode: makes the empty sums that it is read into."""
+        private = PrivateState(self._load_episodes(open_episode))
         policy, asked = self._one("SELECT policy, asked FROM agent")
         public = PublicState(
             policy=settings.policy.load_state(json.loads(policy)),
@@ -242,14 +249,17 @@ class SqliteStore:
         rows = self._all("SELECT number, generation, action, person, offered FROM decisions ORDER BY number")
         for number, generation, action, person, text in rows:
             offered = None if text is None else np.array(json.loads(text), dtype=np.int64)
-            public.open[f"{settings.token}-{generation}-{number}"] = OpenDecision(number, action, person, offered)
-            if offered is None:
+            key = f"{settings.token}-{generation}-{number}"
+            if offered is not None and settings.policy.private_contexts:
+                private.offered[key], offered = offered, None
+            public.open[key] = OpenDecision(number, action, person, offered)
+            if public.waiting:
                 public.waiting[action] += 1
-        return public, PrivateState(self._load_episodes(grid))
+        return public, private
 
-    def _load_episodes(self, grid: Grid) -> dict[int, Episode]:
+    def _load_episodes(self, open_episode: Callable[[int, int, int], Episode]) -> dict[int, Episode]:
         # None, and told here: an exception, or a local of the frame that raises it, could show a sum.
-        found = [_load_episode(_Hidden(row[0]), grid) for row in self._all("SELECT private FROM episodes")]
+        found = [_load_episode(_Hidden(row[0]), open_episode) for row in self._all("SELECT private FROM episodes")]
         if None in found:
             raise AgentFileInvalid(f"{self._path} is damaged: its open sums cannot be read")
         return {episode.key: episode for episode in found if episode is not None}
@@ -262,9 +272,9 @@ class SqliteStore:
         except (ValueError, KeyError, TypeError) as error:
             raise AgentFileInvalid(f"{self._path} is damaged: its ledger cannot be read ({error})") from None
 
-    def asked(self, decision: OpenDecision) -> None:
-        """A decision was handed out."""
-        self._asked[decision.number] = decision
+    def asked(self, decision: OpenDecision, offered: Offer | None) -> None:
+        """A decision was handed out, from what was offered."""
+        self._asked[decision.number] = decision, offered
 
     def closed(self, decision: OpenDecision, changed: Iterable[Episode], row: Release | None) -> None:
         """A decision has its reward or was given up; the episodes that changed, and the release that followed."""
@@ -299,9 +309,9 @@ class SqliteStore:
         statements += [
             (
                 "INSERT INTO decisions VALUES (?, ?, ?, ?, ?)",
-                (d.number, generation, d.action, d.person, _offered_text(d.offered)),
+                (d.number, generation, d.action, d.person, _offered_text(offered)),
             )
-            for d in self._asked.values()
+            for d, offered in self._asked.values()
         ]
         statements += [("DELETE FROM decisions WHERE number = ?", number) for number in self._closed]
         statements += [
@@ -319,7 +329,7 @@ class SqliteStore:
 
     def forget(self) -> None:
         """Drop what is pending."""
-        self._asked: dict[int, OpenDecision] = {}
+        self._asked: dict[int, tuple[OpenDecision, Offer | None]] = {}
         self._closed: list[tuple[int]] = []
         self._summed: dict[int, Episode] = {}
         self._released: list[Release] = []
@@ -359,12 +369,13 @@ class SqliteStore:
         return self._connection.execute(query, values).fetchall()
 
 
-def _offered_text(offered: Offer | None) -> str | None:
-    return None if offered is None else json.dumps(offered.tolist())
+def _offered_text(offered: Offer | None) -> _Hidden | None:
+    return None if offered is None else _Hidden(json.dumps(offered.tolist()))
 
 
-def _load_episode(text: _Hidden, grid: Grid) -> Episode | None:
+def _load_episode(text: _Hidden, open_episode: Callable[[int, int, int], Episode]) -> Episode | None:
     try:
-        return Episode.load(json.loads(text.text), grid)
+        data = json.loads(text.text)
+        return open_episode(data["key"], data["number"], len(data["totals"])).restored(data)
     except (ValueError, KeyError, TypeError):
         return None

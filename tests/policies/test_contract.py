@@ -12,7 +12,7 @@ import pytest
 import private_bandits as pb
 from private_bandits.noise import Hidden, Mechanism
 from private_bandits.policies import Policy, policy_from_dict
-from tests.support import EVERY_POLICY, OFFERED, interact, offered, policy_id
+from tests.support import EVERY_POLICY, OFFERED, holds, interact, offered, policy_id
 
 pytestmark = pytest.mark.parametrize("policy", EVERY_POLICY, ids=policy_id)
 
@@ -35,7 +35,7 @@ def test_nothing_published_moves_before_the_release_of_a_changed_reward(policy: 
         other = interact(agent, 60, script_seed, change=lambda told, r, at=changed: 1 - r if told == at else r)  # type: ignore[misc]
         label = original.labels[changed]
         assert other.labels[: changed + 1] == original.labels[: changed + 1]
-        release = next((row for row in agent.ledger if label in row.episodes), None)
+        release = next((row for row in agent.ledger if holds(row, label)), None)
         first_difference = next(
             (i for i, (a, b) in enumerate(zip(original.shown, other.shown, strict=False)) if a != b), None
         )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 import private_bandits as pb
 from private_bandits.errors import InvalidInput
+from private_bandits.policies.adac_oful import BLOCK, INT64_HOLDS, OFULState
 from private_bandits.policies.contextual import STEPS
 
 Floats = NDArray[np.float64]
@@ -67,6 +70,117 @@ def test_same_actions_as_a_plain_loop_without_noise(d: int, k: int, lam: float, 
     assert len(agent.ledger) in (plain.releases, plain.releases + 1)  # the last may come with the last reward
     most = d * math.log(1 + 800 / (lam * d)) / math.log(1 + growth) + 1
     assert 0 < len(agent.ledger) <= most
+
+
+def release(policy: pb.AdaCOFUL, state: OFULState) -> None:
+    """End the episode, with a sum of zero."""
+    policy.learn(state, SimpleNamespace(values=[0.0] * policy.dimension, count=1), 1)  # type: ignore[arg-type]
+
+
+def slow_rule(policy: pb.AdaCOFUL, frozen: Floats, since: Floats) -> bool:
+    """The determinant computed, of a running sum of floats."""
+    values = np.maximum(np.linalg.eigvalsh(frozen), policy.regulariser)
+    log_det = float(np.linalg.slogdet(frozen + since)[1])
+    return log_det > float(np.log(values).sum()) + math.log1p(policy.growth)
+
+
+@pytest.mark.parametrize("d", [1, 3, 20])
+@pytest.mark.parametrize("growth", [0.05, 1.0, 1e4])
+@pytest.mark.parametrize("lengths", ["full", "tiny", "mixed", "one direction"])
+def test_episodes_end_where_the_determinant_says_so(d: int, growth: float, lengths: str) -> None:
+    generator = np.random.default_rng([d, int(growth), len(lengths)])
+    policy = pb.AdaCOFUL(dimension=d, budget=pb.NoPrivacy(), regulariser=0.3, growth=growth, context_norm=7.0)
+    state = policy.start(0.0, 1.0)
+    frozen, since = state.frozen.copy(), np.zeros((d, d))
+    direction, ends, looks = generator.normal(size=d), 0, 0
+    for _ in range(1000 if d < 20 else 300):
+        row = direction if lengths == "one direction" else generator.normal(size=d)
+        row = row / np.linalg.norm(row) * policy.context_norm
+        row *= {"full": 1.0, "tiny": 2e-3, "mixed": 10.0 ** generator.integers(-5, 1)}.get(lengths, generator.random())
+        steps = policy.offer(row[None] * (1 - 1e-12))
+        undo = policy.arrive(state, 0, policy.entry_of(state, steps, 0)[1])
+        if generator.random() < 0.1:
+            policy.due(state, 0, 1, {})
+            undo()  # as if the reward had been refused
+            continue
+        real = steps[0] * policy.unit
+        since += np.outer(real, real)
+        looks += not state.room > 0
+        assert policy.due(state, 0, 1, {}) == slow_rule(policy, frozen, since)
+        if slow_rule(policy, frozen, since):
+            release(policy, state)
+            frozen, since, ends = frozen + since, np.zeros((d, d)), ends + 1
+            assert np.abs(frozen - state.frozen).max() <= 1e-12 * np.abs(frozen).max()
+        elif generator.random() < 0.01:
+            state = policy.load_state(json.loads(json.dumps(policy.dump_state(state))))
+    assert ends > 0 or growth > 1 or lengths == "tiny"
+    if (d, growth, lengths) == (3, 1.0, "full"):
+        assert ends < looks < 200  # of 1000
+
+
+def test_determinants_beyond_what_floats_can_tell_are_computed_every_time() -> None:
+    policy = pb.AdaCOFUL(dimension=3, budget=pb.NoPrivacy(), context_norm=1e9)
+    state = policy.start(0.0, 1.0)
+    for _ in range(50):
+        policy.arrive(state, 0, (STEPS, 0, 0))
+        if policy.due(state, 0, 1, {}):
+            release(policy, state)
+    assert state.releases > 3
+    assert not state.room > 0
+    assert math.isfinite(state.width)
+    assert policy.choose(state, policy.offer(np.diag([1e9, 1e9, 1.0])), 1) == 1  # what was never played
+
+
+def test_ten_million_updates_leave_no_rounding_error() -> None:
+    policy = pb.AdaCOFUL(dimension=2, budget=pb.NoPrivacy(), growth=1e200)
+    state = policy.start(0.0, 1.0)
+    actions = np.random.default_rng(5).uniform(-1, 1, size=(BLOCK, 2)) / math.sqrt(2)
+    steps = policy.offer(actions)
+    blocks = 10**7 // BLOCK
+    state.since = steps.T @ steps * (blocks - 500)  # exact in 64 bits; the last half million one by one
+    rows = list(steps.astype(float))
+    for _ in range(500):  # what BLOCK calls of `arrive` come to
+        state.pending = rows
+        state.gather()
+    policy.arrive(state, 0, (STEPS, 0))
+    policy.arrive(state, 0, (0, 1))()  # and not
+    exact = steps.astype(object).T @ steps.astype(object) * blocks
+    exact[0, 0] += STEPS**2
+    assert (state.gather() == exact).all()
+    stored = json.loads(json.dumps(policy.dump_state(state)))
+    assert policy.load_state(stored) == state
+
+
+def test_sums_outgrow_64_bits_without_harm() -> None:
+    policy = pb.AdaCOFUL(dimension=2, budget=pb.NoPrivacy(), growth=1e200)
+    state = policy.start(0.0, 1.0)
+    state.since = np.array([[INT64_HOLDS, 0], [0, 0]])  # as if millions had arrived
+    policy.arrive(state, 0, (STEPS, 1))
+    assert state.gather().dtype == object
+    state.since = state.since * 2**10
+    policy.arrive(state, 0, (1, -STEPS))
+    assert state.gather().tolist() == [
+        [2**10 * (INT64_HOLDS + STEPS**2) + 1, 2**10 * STEPS - STEPS],
+        [2**10 * STEPS - STEPS, 2**10 + STEPS**2],
+    ]
+    again = policy.load_state(json.loads(json.dumps(policy.dump_state(state))))
+    assert again == state
+    release(policy, again)
+    assert again.since.dtype == np.int64
+    assert again.frozen[0, 0] == pytest.approx(2.0**10 * INT64_HOLDS / STEPS**2)
+
+
+def test_state_of_version_0_4_is_read() -> None:
+    generator = np.random.default_rng(6)
+    policy = pb.AdaCOFUL(dimension=3, budget=pb.zCDP(1), growth=50.0, context_norm=3.0)
+    agent = pb.Agent(policy)
+    for _ in range(400):
+        agent.tell(agent.ask(actions=contexts(generator, 3, 3)), 0.5)
+    assert len(agent.ledger) > 1
+    stored = agent.learned
+    assert any(map(any, stored["since"]))
+    old = {name: part for name, part in stored.items() if name != "since_steps"}
+    assert policy.load_state(old) == policy.load_state(stored)
 
 
 def test_theta_without_noise_is_the_ridge_estimate() -> None:
@@ -195,6 +309,19 @@ def test_long_actions_are_scaled_where_asked() -> None:
     rows = policy.offer([[30.0, 40.0], [0.3, 0.4], [0.0, 0.0]]) * policy.unit
     assert rows == pytest.approx(np.array([[0.6, 0.8], [0.3, 0.4], [0.0, 0.0]]), abs=2e-6)
     assert np.linalg.norm(rows, axis=1).max() <= 1.0
+
+
+@pytest.mark.parametrize("norm", [1.0, 0.3, 7.0])
+def test_rows_divided_by_their_norm_are_taken_as_they_are(norm: float) -> None:
+    policy = pb.AdaCOFUL(dimension=5, budget=pb.zCDP(1), context_norm=norm)
+    rows = np.random.default_rng(7).normal(size=(2000, 5))
+    rows *= norm / np.linalg.norm(rows, axis=1, keepdims=True)
+    steps = policy.offer(rows)
+    assert (steps == np.trunc(rows / policy.unit)).all()
+    assert (steps**2).sum(axis=1).max() <= STEPS**2
+    # On the grid, and one step too long: 1 + 4.5e-13.
+    longer = np.array([[STEPS, 1, 0, 0, 0]]) * policy.unit
+    assert (policy.offer(longer) ** 2).sum() <= STEPS**2
 
 
 def test_fixed_actions_are_not_offered() -> None:

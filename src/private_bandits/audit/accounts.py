@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from fractions import Fraction
@@ -11,6 +12,7 @@ from private_bandits.audit.evidence import Claim
 from private_bandits.audit.inside import Flaw
 from private_bandits.ledger import Ledger, Release
 
+NODE = re.compile(r"(.*)/(\d+)-(\d+)")
 ROUNDING = 1e-9
 """What two ways of computing in floating point may differ by."""
 
@@ -21,10 +23,21 @@ def total_of(rows: Iterable[Release], claim: Claim) -> float:
     for row in rows:
         if row.noise == "none" or not row.private:
             return math.inf
-        for episode, multiplier in row.episodes.items():
+        for label, multiplier in row.episodes.items():
             moved = abs(Fraction(multiplier)) * row.sensitivity
-            spent[episode] += claim.cost(row.noise, row.scale, moved, moved**2)
+            cost = claim.cost(row.noise, row.scale, moved, moved**2)
+            for episode in _episodes(label):
+                spent[episode] += cost
     return float(max(spent.values(), default=Fraction(0)))
+
+
+def _episodes(label: str) -> list[str]:
+    """One by one, those of a node of a tree: "0/3-4" is "0/3" and "0/4"."""
+    node = NODE.fullmatch(label)
+    if node is None:
+        return [label]
+    key, first, last = node.groups()
+    return [f"{key}/{i}" for i in range(int(first), int(last) + 1)]
 
 
 def own_claim(row: Release) -> Claim:

@@ -4,6 +4,8 @@ Two worlds that differ in one reward are replayed under one script, and the seco
 first one released. Then, as in the proof of docs/guarantees.md, part (c):
 
 - everything published has to be the same, move by move: given the releases nothing else may depend on a reward;
+  where contexts are private too (joint DP) the worlds differ in one person's context, reward and action played, and
+  what that person is recommended is nobody else's business: it is left out, and nothing else is;
 - at each release the two sums before the noise may differ by no more than was declared;
 - the costs of those differences, added up over all releases, may not exceed the budget.
 
@@ -14,16 +16,16 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from private_bandits.agent import Agent
+from private_bandits.agent import Agent, Decision
 from private_bandits.audit.scenario import ADDRESS
 from private_bandits.audit.script import Script, mutated, random_script, short_scripts
 from private_bandits.audit.target import Target
@@ -93,26 +95,56 @@ class Instead:
         return self._call(self._mechanism, totals)
 
 
+@dataclass(frozen=True)
+class Change:
+    """What is different about one decision in the other world.
+
+    reward: as a share of the range. offered: instead of what the step offers. turn: how much further the action that
+    the script forces is in the list. The last two only where contexts are private.
+    """
+
+    reward: float
+    offered: Any = None
+    turn: int = 0
+
+
+Changes = Mapping[int, Change]
+"""By the number of the decision, from 0."""
+
+
+class Shown(NamedTuple):
+    """Something that the agent showed; where it is what a decision recommends, the number of that decision."""
+
+    text: str
+    decision: int | None = None
+
+
 @dataclass
 class Trace:
     """What a replay showed, move by move, and what went through the door."""
 
-    shown: list[str] = field(default_factory=list)
+    shown: list[Shown] = field(default_factory=list)
     draws: list[Draw] = field(default_factory=list)
-    told: list[tuple[float, int]] = field(default_factory=list)
-    """Share of the range and person of every reward told."""
+    asked: list[int] = field(default_factory=list)
+    """Who asked, decision by decision."""
+    told: dict[int, float] = field(default_factory=dict)
+    """Every reward told, as a share of the range, by the number of its decision."""
     rows: int = 0
     lasting: str = ""
     """What a restart changed of what had been published, if anything."""
+
+    def seen_by_others(self, hidden: Collection[int]) -> list[str]:
+        """What was shown, without what these decisions recommend."""
+        return [shown.text for shown in self.shown if shown.decision is None or shown.decision not in hidden]
 
 
 def replay(
     target: Target,
     script: Script,
-    changes: Mapping[int, float],
+    changes: Changes,
     answers: list[tuple[int, ...]] | None,
 ) -> Trace:
-    """Run the script with some told rewards changed (by their number), as shares of the range."""
+    """Run the script with some decisions changed."""
     random.seed(1)
     np.random.seed(1)  # noqa: NPY002  (a policy with dice of its own should roll the same)
     tape, trace = Tape(answers, seed=len(script)), Trace()
@@ -133,31 +165,43 @@ def replay(
 def _follow(
     agent: Agent,
     script: Script,
-    changes: Mapping[int, float],
+    changes: Changes,
     trace: Trace,
     tape: Tape,
     target: Target,
     path: Path | None,
 ) -> Agent:
-    people: dict[str, int] = {}
     for move in script:
         waiting = agent.open_decisions
         if move.kind == "ask":
-            decision = target.ask(agent, move.person)
-            people[decision.id] = move.person
-            trace.shown.append(_scrub(agent, f"ask -> {decision.action} {decision.arm} {decision.id}"))
+            other = changes.get(len(trace.asked))
+            decision = target.ask(agent, move.person, other and other.offered)
+            trace.asked.append(move.person)
+            trace.shown.append(_recommended(agent, "ask ->", decision))
         elif move.kind == "restart" and path is not None:
             agent = _restart(agent, path, tape, trace)
         elif waiting and move.kind == "give up":
             agent.give_up(waiting[move.which % len(waiting)])
         elif waiting and move.kind == "tell":
             decision = waiting[move.which % len(waiting)]
-            reward = target.low + changes.get(len(trace.told), move.reward) * (target.high - target.low)
-            trace.told.append((move.reward, people[decision.id]))
-            trace.shown.append(_error(agent, partial(agent.tell, decision, reward, played=move.played)))
+            change = changes.get(_number(decision), Change(move.reward))
+            reward = target.low + change.reward * (target.high - target.low)
+            played = None if move.played is None else (move.played + change.turn) % target.arms
+            trace.told[_number(decision)] = move.reward
+            trace.shown.append(_error(agent, partial(agent.tell, decision, reward, played=played)))
             trace.shown.append(_error(agent, partial(agent.tell, decision, reward)))  # once more: refused
         _look(agent, trace, everything=False)
     return agent
+
+
+def _number(decision: Decision) -> int:
+    """Decisions are numbered in their ids, from 1."""
+    return int(decision.id.rpartition("-")[2]) - 1
+
+
+def _recommended(agent: Agent, when: str, decision: Decision) -> Shown:
+    text = f"{when} {decision.action} {decision.arm} {decision.id}"
+    return Shown(_scrub(agent, text), _number(decision))
 
 
 def _restart(agent: Agent, path: Path, tape: Tape, trace: Trace) -> Agent:
@@ -174,7 +218,7 @@ def _restart(agent: Agent, path: Path, tape: Tape, trace: Trace) -> Agent:
 
 def _look(agent: Agent, trace: Trace, everything: bool) -> None:
     rows = agent.ledger.rows
-    trace.shown.append(f"estimates {agent.estimates()}; {len(rows)} releases; last {rows[-1:]}")
+    trace.shown.append(Shown(f"estimates {agent.estimates()}; {len(rows)} releases; last {rows[-1:]}"))
     if everything:
         trace.shown.extend(_published(agent))
         waiting = agent.open_decisions
@@ -192,19 +236,21 @@ def _released(agent: Agent) -> list[str]:
     return [f"row {row}" for row in rows] + [f"estimates {agent.estimates()}", f"open {waiting}"]
 
 
-def _published(agent: Agent) -> list[str]:
+def _published(agent: Agent) -> list[Shown]:
     """Everything that the agent shows: its public attributes, estimates, guarantee, repr."""
     names = [n for n in dir(type(agent)) if n[0] != "_" and isinstance(getattr(type(agent), n), property)]
+    names.remove("open_decisions")
     shown = [f"{n}: {list(agent.ledger) if n == 'ledger' else getattr(agent, n)}" for n in names]
     shown += [f"total {agent.ledger.total}", f"estimates {agent.estimates()}", repr(agent.guarantee())]
-    return [_scrub(agent, text) for text in (*shown, repr(agent), str(agent))]
+    waiting = [_recommended(agent, "open:", decision) for decision in agent.open_decisions]
+    return waiting + [Shown(_scrub(agent, text)) for text in (*shown, repr(agent), str(agent))]
 
 
-def _error(agent: Agent, attempt: Callable[[], Any]) -> str:
+def _error(agent: Agent, attempt: Callable[[], Any]) -> Shown:
     try:
-        return _scrub(agent, f"returned {attempt()}")
+        return Shown(_scrub(agent, f"returned {attempt()}"))
     except Exception as error:
-        return _scrub(agent, f"error {type(error).__name__}: {error}")
+        return Shown(_scrub(agent, f"error {type(error).__name__}: {error}"))
 
 
 def _scrub(agent: Agent, text: str) -> str:
@@ -300,7 +346,7 @@ def _examine_script(target: Target, script: Script, most: int, dice: random.Rand
     if found.flaws:
         return 0.0
     worst = 0.0
-    for change in _changes(base, target.unit == "person", most, dice):
+    for change in _changes(target, base, most, dice):
         other = replay(target, script, change, answers)
         found.replays += 1
         worst = max(worst, _compare(target, base, other, change, found))
@@ -314,31 +360,53 @@ def _examine_script(target: Target, script: Script, most: int, dice: random.Rand
     return worst
 
 
-def _changes(base: Trace, person: bool, most: int, dice: random.Random) -> list[dict[int, float]]:
-    """One reward at a time, from one end of the range to the other or far beyond; or all of one person's."""
-    opposite = {i: 0.0 if reward > 0.5 else 1.0 for i, (reward, _) in enumerate(base.told)}
-    if person:
-        everyone = {who for _, who in base.told}
-        return [{i: opposite[i] for i, (_, who) in enumerate(base.told) if who == one} for one in sorted(everyone)]
-    found = [{i: share} for i, share in opposite.items()]
-    found += [{i: -FAR if share == 0.0 else FAR} for i, share in list(opposite.items())[:1]]
+def _changes(target: Target, base: Trace, most: int, dice: random.Random) -> list[Changes]:
+    """One decision at a time, and the first one told in every way; or all of one person's."""
+    told = [base.told.get(i) for i in range(len(base.asked))]
+    if target.private_contexts:
+        others = {i: _other_people(target, i, share, dice) for i, share in enumerate(told)}
+    else:
+        others = {i: _other_rewards(share) for i, share in enumerate(told) if share is not None}
+    if target.unit == "person":
+        everyone = sorted({base.asked[i] for i in others})
+        return [{i: others[i][0] for i in others if base.asked[i] == who} for who in everyone]
+    found: list[Changes] = [{i: changes[0]} for i, changes in others.items()]
+    found += [{i: change} for i in list(base.told)[:1] for change in others[i][1:]]
     dice.shuffle(found)
     return found[:most]
 
 
-def _compare(target: Target, base: Trace, other: Trace, change: Mapping[int, float], found: Sensitivity) -> float:
+def _other_rewards(share: float) -> list[Change]:
+    """From one end of the range to the other, or far beyond."""
+    return [Change(0.0), Change(-FAR)] if share > 0.5 else [Change(1.0), Change(FAR)]
+
+
+def _other_people(target: Target, number: int, share: float | None, dice: random.Random) -> list[Change]:
+    """What someone else might have brought, in random order. Who told nothing may leave no trace at all."""
+    assert target.offers is not None
+    same = 0.0 if share is None else share
+    opposite = 0.0 if same > 0.5 else 1.0
+    furthest, mirrored, *rest = target.offers.instead(number)
+    found = [Change(same, furthest), Change(opposite, mirrored), Change(opposite), Change(opposite, turn=1)]
+    found += [Change(opposite, table) for table in rest]
+    return found[: dice.randrange(2)] + dice.sample(found, len(found))  # the worst pair more often
+
+
+def _compare(target: Target, base: Trace, other: Trace, changes: Changes, found: Sensitivity) -> float:
     """Add what is wrong; returns the cost of the change as a share of the budget."""
-    where = f"reward number {', '.join(str(i + 1) for i in change)} of {len(base.told)} changed"
+    what = "person" if target.private_contexts else "reward"
+    where = f"{what} number {', '.join(str(i + 1) for i in changes)} of {len(base.asked)} changed"
     if [len(d.totals) for d in base.draws] != [len(d.totals) for d in other.draws]:
         found.flaws.append(
             Flaw(
-                "when a sum is released depends on rewards",
+                f"when a sum is released depends on {what}s",
                 f"{where}: {len(base.draws)} releases in one world, {len(other.draws)} in the other",
             )
         )
         return 0.0
-    if base.shown != other.shown:
-        text = _first_difference(base.shown, other.shown)
+    one, another = (t.seen_by_others(changes if target.private_contexts else ()) for t in (base, other))
+    if one != another:
+        text = _first_difference(one, another)
         found.flaws.append(Flaw(MOVES, f"{where}: {text}"))
     total = Fraction(0)
     for i, (a, b) in enumerate(zip(base.draws, other.draws, strict=True)):
@@ -356,5 +424,5 @@ def _compare(target: Target, base: Trace, other: Trace, change: Mapping[int, flo
     share = float(total) / target.claim.most
     if share > 1 + 1e-9:
         text = f"{where}: over all releases it costs {float(total):.6g}, promised were {target.claim.most:.6g}"
-        found.flaws.append(Flaw("one reward costs more than was promised", text))
+        found.flaws.append(Flaw(f"one {what} costs more than was promised", text))
     return share

@@ -126,7 +126,8 @@ def _look_inside(
     if found.blind:
         report.notes.append(f"the agent could not be judged from inside: {found.blind}")
     if target.claim is not None:
-        text += f"; the dearest single reward costs {100 * found.worst:.6g} % of the budget"
+        what = "context with its reward" if target.private_contexts else "reward"
+        text += f"; the dearest single {what} costs {100 * found.worst:.6g} % of the budget"
     report.parts.append(Part("1 sensitivity", text, tuple(found.flaws), skipped=bool(found.blind)))
     if target.claim is None or found.flaws or found.blind.startswith("its noise"):
         return

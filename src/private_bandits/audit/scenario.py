@@ -1,7 +1,9 @@
 """One run of an agent from outside: an adversary's script, one secret reward, and all that was shown.
 
 The adversary fixes every reward but one, when each is told, which action is played where the agent lets it, and
-asks more often than it tells. The same script is run with the secret reward at its lowest and at its highest.
+asks more often than it tells. The same script is run with the secret reward at its lowest and at its highest. Where
+contexts are private too, the person of the secret reward is offered other actions in the second world, and what is
+recommended to that person is not seen.
 """
 
 from __future__ import annotations
@@ -141,13 +143,15 @@ def play(target: Target, scenario: Scenario, secret: float, look: bool) -> View:
     turns = [0] * len(scenario.levels)
     told = 0
     last: Any = None
+    own = scenario.secret if target.private_contexts else None
     while told < scenario.steps:
-        batch = [_ask(target, agent, actions) for _ in range(min(scenario.batch, scenario.steps - told))]
+        offered = [_offered(target, n, secret) if n == own else None for n in range(len(actions), scenario.steps)]
+        batch = [_ask(target, agent, actions, table) for table in offered[: scenario.batch]]
         for decision, recommended in batch:
             forced = scenario.played[told] if told < len(scenario.played) else None
             place = target.place(recommended) if forced is None else forced
             share = secret if told == scenario.secret else _share(scenario.levels[place], turns[place])
-            turns[place] += 1
+            turns[place] += told != own  # what others tell may not depend on what is not seen
             if decision is not None:
                 reward = target.low + share * (target.high - target.low)
                 said = _tell(target, agent, decision, reward, None if forced is None else target.names[forced])
@@ -164,12 +168,18 @@ def play(target: Target, scenario: Scenario, secret: float, look: bool) -> View:
     if look:
         _look_at_ledger(agent, shown)
         _provoke(target, agent, last, shown)
-    return tuple(actions), shown
+    return tuple(action for i, action in enumerate(actions) if i != own), shown
 
 
-def _ask(target: Target, agent: Any, actions: list[Hashable]) -> tuple[Any, Hashable]:
+def _offered(target: Target, number: int, secret: float) -> Any:
+    """What the person of the secret brings: the more different, the larger the secret."""
+    assert target.offers is not None
+    return None if secret < 0.5 else target.offers.instead(number)[0]
+
+
+def _ask(target: Target, agent: Any, actions: list[Hashable], offered: Any = None) -> tuple[Any, Hashable]:
     try:
-        decision = target.ask(agent, len(actions))
+        decision = target.ask(agent, len(actions), offered)
         actions.append(target.action(decision))
     except Exception as error:
         decision = None
@@ -220,8 +230,8 @@ def _provoke(target: Target, agent: Any, closed: Any, shown: dict[str, float]) -
     tries: tuple[tuple[str, Any], ...] = (
         ("told twice", lambda: target.tell(agent, closed, 0.5)),
         ("unknown decision", lambda: target.tell(agent, "no such decision", 0.5)),
-        ("no number", lambda: target.tell(agent, agent.ask(), float("nan"))),
-        ("no such arm", lambda: target.tell(agent, agent.ask(), 0.5, "no such arm")),
+        ("no number", lambda: target.tell(agent, target.ask(agent, 0), float("nan"))),
+        ("no such arm", lambda: target.tell(agent, target.ask(agent, 0), 0.5, "no such arm")),
     )
     for name, attempt in tries:
         try:

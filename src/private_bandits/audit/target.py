@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 
 from private_bandits.agent import Agent
-from private_bandits.audit.evidence import Claim
+from private_bandits.audit.evidence import Claim, Floats
 from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, RenyiDP, equal_budget, zCDP
 from private_bandits.errors import InvalidInput
 from private_bandits.guarantee import Unit
@@ -45,8 +45,10 @@ class Target:
     unit: Unit = "reward"
     for_people: Target | None = None
     """The same with the promise made to people, who may tell two rewards each."""
-    offers: Callable[[int], Any] | None = None
+    offers: Offers | None = None
     """Where actions change from step to step: those of a step, by its number."""
+    private_contexts: bool = False
+    """Whether those are secret too: then what a person is recommended is for that person's eyes."""
 
     @property
     def arms(self) -> int:
@@ -65,11 +67,11 @@ class Target:
         """Tell as the agent wants to be told; whatever it answers."""
         return _tell(agent, decision, reward, self.reward_by_name, {} if played is None else {"played": played})
 
-    def ask(self, agent: Any, person: int) -> Any:
-        """Ask as this person, where agents want to know."""
+    def ask(self, agent: Any, person: int, offered: Any = None) -> Any:
+        """Ask as this person, where agents want to know. offered: instead of what this step offers."""
         options: dict[str, Any] = {"person": f"person {person}"} if self.names_people else {}
         if self.offers is not None:
-            options["actions"] = self.offers(agent._public.asked)
+            options["actions"] = self.offers(agent._public.asked) if offered is None else offered
         return agent.ask(**options)
 
 
@@ -78,16 +80,14 @@ def of_policy(policy: Policy[Any], reward_range: tuple[float, float] = (0.0, 1.0
     claim = _claim(policy.promise, inside=True) if policy.promise.noise != "none" else None
     low, high = reward_range
     make = partial(Agent, policy, reward_range)
-    offers = None if policy.arm_names else Offers(policy)
-    arms = tuple(range(len(policy.arm_names) or OFFERED))
     name = f"{policy.name} {policy.promise}"
-    target = Target(name, make, claim, low, high, arms, True, True, True, offers=offers)
+    target = Target(name, make, claim, low, high, _arms_of(policy), True, True, True, **_offers_of(policy))
     per_person = partial(make, unit="person", max_rewards_per_person=2)
     return replace(target, for_people=replace(target, make=per_person, names_people=True, unit="person"))
 
 
 OFFERED = 3
-"""Actions that an audit offers at each step where they change."""
+"""Actions that an audit offers at each step where they change, unless the policy needs another number of them."""
 
 
 @dataclass(frozen=True)
@@ -96,12 +96,49 @@ class Offers:
 
     policy: Any
 
+    @property
+    def rows(self) -> int:
+        """How many actions a step has."""
+        return getattr(self.policy, "arms", 0) or OFFERED
+
     def __call__(self, step: int) -> Any:
         """Directions that go round, one of them short."""
-        rows = np.random.default_rng(step % 97).normal(size=(OFFERED, self.policy.dimension))
-        rows *= self.policy.context_norm / np.linalg.norm(rows, axis=1, keepdims=True)
-        rows[step % OFFERED] *= 0.25
+        rows = self._long(np.random.default_rng(step % 97).normal(size=(self.rows, self.policy.dimension)))
+        rows[step % self.rows] *= 0.25
         return rows
+
+    def instead(self, step: int) -> list[Any]:
+        """What another person might have been offered at this step.
+
+        The first, at the same highest reward, and the second, with the lowest reward where that is minus the highest,
+        move sums of (kappa a a', a r) furthest: they are at the angle of cosine -1/(2 kappa^2), or 1/(2 kappa^2).
+        """
+        rows = self._long(self(step))
+        moments = self.policy.moments(-1.0, 1.0)
+        cosine = 0.0 if moments is None else min(1.0, 1 / (2 * moments.kappa**2))
+        return [_turned(rows, -cosine), _turned(rows, cosine), -rows, 0 * rows, 1e6 * _turned(rows, 0.0)]
+
+    def _long(self, rows: Floats) -> Floats:
+        return np.asarray(rows * self.policy.context_norm / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def _turned(rows: Floats, cosine: float) -> Floats:
+    """Each row turned by an angle of this cosine; in one dimension, shortened to it."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    other = np.eye(rows.shape[1])[np.abs(rows).argmin(axis=1)]
+    across = other - rows * (other * rows).sum(axis=1, keepdims=True) / lengths**2
+    across *= lengths / np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-9)
+    return np.asarray(cosine * rows + math.sqrt(1 - cosine**2) * across)
+
+
+def _arms_of(policy: Policy[Any]) -> tuple[int, ...]:
+    return tuple(range(len(policy.arm_names) or Offers(policy).rows))
+
+
+def _offers_of(policy: Policy[Any]) -> dict[str, Any]:
+    if policy.arm_names:
+        return {}
+    return {"offers": Offers(policy), "private_contexts": policy.private_contexts}
 
 
 def of_factory(
@@ -141,9 +178,7 @@ def of_factory(
         raise InvalidInput(f"reward_range must be low < high, got ({low}, {high})")
     claim = _claim(budget, inside=False) if budget is not None else _own_claim(agent, name)
     settings = agent.settings if inside else {}
-    names, parts = (
-        (tuple(range(len(agent.policy.arm_names))), (0,)) if inside else find_actions(make, low, high, arms, by_name)
-    )
+    names, parts = (_arms_of(agent.policy), (0,)) if inside else find_actions(make, low, high, arms, by_name)
     return Target(
         name,
         make,
@@ -158,6 +193,7 @@ def of_factory(
         reward_by_name=by_name,
         names_people=settings.get("max_rewards_per_person") is not None,
         unit=settings.get("unit", "reward"),
+        **(_offers_of(agent.policy) if inside else {}),
     )
 
 
@@ -214,8 +250,16 @@ def shipped(name: str = "all", budget: Budget | None = None) -> list[Target]:
         if name == "all":
             every = list({b.noise: b for b in reversed(every)}.values())[::-1]
         budgets = every if budget is None else [equal_budget(budget, policy.notions)]
-        found += [of_policy(policy.example(b)) for b in budgets]
+        found += [of_policy(_small(policy.example(b))) for b in budgets]
     return found
+
+
+SMALL_TREE = 15
+"""Leaves of the trees that are audited: few, so that replays fill them and go on."""
+
+
+def _small(policy: Any) -> Any:
+    return replace(policy, horizon=SMALL_TREE) if policy.tree_levels else policy
 
 
 @dataclass(frozen=True)

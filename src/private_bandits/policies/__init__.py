@@ -2,9 +2,12 @@
 
 from private_bandits.policies.adac_gope import AdaCGOPE, AdaCGOPEEnd, AdaCGOPEVar
 from private_bandits.policies.adac_oful import AdaCOFUL
+from private_bandits.policies.adac_oful_private import AdaCOFULPrivate
 from private_bandits.policies.adac_ucb import AdaCUCB
 from private_bandits.policies.adap_ucb import AdaPUCB
 from private_bandits.policies.base import POLICIES, Combination, Estimate, Offer, Policy, policy_from_dict
+from private_bandits.policies.linpriv import LinPriv, LinPrivShared
+from private_bandits.policies.shariff_sheffet import ShariffSheffet
 from private_bandits.policies.small_support import HannaGOPE, LiGOPE
 
 __all__ = [
@@ -13,13 +16,17 @@ __all__ = [
     "AdaCGOPEEnd",
     "AdaCGOPEVar",
     "AdaCOFUL",
+    "AdaCOFULPrivate",
     "AdaCUCB",
     "AdaPUCB",
     "Combination",
     "Estimate",
     "HannaGOPE",
     "LiGOPE",
+    "LinPriv",
+    "LinPrivShared",
     "Offer",
     "Policy",
+    "ShariffSheffet",
     "policy_from_dict",
 ]

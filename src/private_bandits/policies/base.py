@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from private_bandits.budget import BUDGETS, Budget
 from private_bandits.errors import InvalidInput, UnsupportedBudget
 from private_bandits.ledger import Release
+from private_bandits.moments import MomentScale
 
 State = TypeVar("State")
 
@@ -79,6 +80,8 @@ class Policy(ABC, Generic[State]):
     """How large weights have to get, in whole numbers, to be of use; the grid leaves room for noise on them."""
     declared_weight: ClassVar[int] = 0
     """A norm that weights have at most, and that the noise is for whatever they were; 0: for those that were summed."""
+    private_contexts: ClassVar[bool] = False
+    """Whether actions are private as well, so that nothing but `choose` and the sums may depend on them."""
     changes_on_arrival: ClassVar[bool] = False
     """Whether `arrive` does anything, so that the state has to be stored with every reward."""
     serves_instead: ClassVar[str] = ""
@@ -111,6 +114,15 @@ class Policy(ABC, Generic[State]):
         """The budget, which is always there once the policy is made."""
         assert self.budget is not None
         return self.budget
+
+    @property
+    def tree_levels(self) -> int:
+        """In how many releases a reward may be; 0 for one, without a tree (tree.py)."""
+        return 0
+
+    def moments(self, low: float, high: float) -> MomentScale | None:
+        """What is summed for rewards in [low, high] where contexts are private; None: weights times rewards."""
+        return None
 
     @property
     @abstractmethod
@@ -156,7 +168,10 @@ class Policy(ABC, Generic[State]):
         return None
 
     def arrive(self, state: State, key: int, weight: tuple[int, ...]) -> Callable[[], None]:
-        """A reward of this weight has arrived, whatever it is. Returns how to undo it."""
+        """A reward of this weight has arrived, whatever it is. Returns how to undo it.
+
+        Where contexts are private the weight is (): that it arrived is all that is public.
+        """
         return _nothing
 
     @abstractmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -53,10 +54,19 @@ class ContextualPolicy(Policy[State]):
         """None: actions are offered anew at every step."""
         return ()
 
-    @property
+    @cached_property
     def unit(self) -> float:
         """What one step of the grid is worth."""
         return self.context_norm / STEPS
+
+    @cached_property
+    def _most_squared(self) -> float:
+        """Below which a squared norm is at most STEPS^2 on the grid.
+
+        There it is a whole number, and 2^40 (1 + 4e-13) is less than the next one: rows that were divided by their norm
+        may miss 1 by that much.
+        """
+        return self.context_norm**2 * (1 + 4e-13)
 
     def offer(self, actions: Any) -> Offer:
         """The actions on the grid. Refused, with nothing changed, where they are not K rows of d finite numbers."""
@@ -70,10 +80,11 @@ class ContextualPolicy(Policy[State]):
             raise InvalidInput(
                 f"actions must be a table of {self.dimension} columns, one row an action, got shape {rows.shape}"
             )
-        squared = np.einsum("ij,ij->i", rows, rows)
-        if not squared.max() <= self.context_norm**2:
+        squared = np.vecdot(rows, rows)
+        # The largest by argmax, in a fourth of the time of max; both take NaN for the largest.
+        if not squared[squared.argmax()] <= self._most_squared:
             rows = self._shortened(rows)
-        return np.trunc(rows / self.unit).astype(np.int64)
+        return (rows / self.unit).astype(np.int64)  # towards zero
 
     def _shortened(self, rows: Floats) -> Floats:
         if not np.isfinite(rows).all():

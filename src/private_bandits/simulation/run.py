@@ -32,12 +32,15 @@ ENGINES: dict[str, Any] = {
     "phases": linear.regret_curves,
     "steps": steps.regret_curves,
 }
-"""What runs a policy, by the name in its class. One more is compiled, and imported where it is needed."""
+"""What runs a policy with a list of actions, by the name in its class."""
 COMPILED = "contextual"
+"""The engine of contextual policies that is compiled. The others are played one step at a time."""
 BLOCK = 10_000
 """Runs simulated together: bounds the memory, and is the piece of work that goes to a process."""
 STEPS = 10**6
 """Steps simulated together where every step has contexts of its own."""
+SLOW_STEPS = 10**4
+"""The same, one step at a time: about a second for each policy."""
 LARGEST = 10**18
 """Steps and counts have to fit into 64 bits."""
 
@@ -137,7 +140,7 @@ def simulate(
     is always the horizon. The numbers of a policy depend on the seed and on the policy, environment, horizon
     and runs, not on the other policies or on the number of processes. In a contextual environment all policies of a
     run see the same contexts; what is compiled for it is spread over threads instead of processes, and is compiled
-    before the clock starts.
+    before the clock starts. Policies that it is not compiled for are played one step at a time: 10^4 steps a second.
 
     >>> import private_bandits as pb
     >>> result = pb.simulate({"private": pb.AdaCUCB(2, pb.zCDP(0.1), beta=1)}, pb.Bernoulli([0.9, 0.1]),
@@ -153,8 +156,6 @@ def simulate(
     for task in tasks:
         task.prepare()
     started = time.perf_counter()
-    size = _block_size(environment, horizon)
-    blocks = [(b, min(size, runs - b * size)) for b in range(math.ceil(runs / size))]
     curves: dict[str, Floats] = {}
     with progress_bar("simulating", enabled=progress) as report:
         for task in tasks:
@@ -163,7 +164,7 @@ def simulate(
             def report_share(part: float, done: float = done, weight: float = weight) -> None:
                 report(done + part * weight)
 
-            stacked = np.concatenate(_run(task, blocks, processes, report_share), axis=1)
+            stacked = np.concatenate(_run(task, task.blocks(runs), processes, report_share), axis=1)
             curves |= dict(zip(task.policies, stacked, strict=True))
     curves = {name: curves[name] for name in policies}
     return Simulation(dict(policies), environment, horizon, runs, seed, points, curves, time.perf_counter() - started)
@@ -174,13 +175,6 @@ def _by_engine(policies: Mapping[str, Policy[Any]]) -> list[dict[str, Policy[Any
     for name, policy in policies.items():
         groups.setdefault(policy.engine, {})[name] = policy
     return list(groups.values())
-
-
-def _block_size(environment: FiniteEnvironment | Contextual, horizon: int) -> int:
-    """Runs in a block; the same whatever the number of processes, as streams of random numbers belong to blocks."""
-    if isinstance(environment, Contextual):
-        return max(1, min(BLOCK, STEPS // horizon))
-    return BLOCK
 
 
 def _run(task: _Task, blocks: Sequence[tuple[int, int]], processes: int, report: Report) -> list[Floats]:
@@ -233,25 +227,47 @@ class _Task:
         """The name of the engine."""
         return next(iter(self.policies.values())).engine
 
+    @property
+    def contextual(self) -> bool:
+        """Whether actions change from step to step."""
+        return isinstance(self.environment, Contextual)
+
+    @property
+    def block_size(self) -> int:
+        """Runs in a block; the same whatever the number of processes, as streams of random numbers belong to blocks."""
+        if not self.contextual:
+            return BLOCK
+        return max(1, min(BLOCK, (STEPS if self.engine == COMPILED else SLOW_STEPS) // self.horizon))
+
+    def blocks(self, runs: int) -> list[tuple[int, int]]:
+        """Number and size of each."""
+        size = self.block_size
+        return [(b, min(size, runs - b * size)) for b in range(math.ceil(runs / size))]
+
     def prepare(self) -> None:
         """What is not to be timed."""
-        if self.engine == COMPILED:
-            from private_bandits.simulation import contextual  # here: numba is an extra, and slow to import
-
-            contextual.prepare(list(self.policies.values()), self.environment)
+        if self.contextual:
+            _contextual(self.engine).prepare(list(self.policies.values()), self.environment)
 
     def __call__(self, block: tuple[int, int], report: Report = lambda part: None) -> Floats:
         number, runs = block
         group = list(self.policies.values())
         settings = (group, self.environment, self.horizon, runs, self.checkpoints)
-        if self.engine == COMPILED:
-            from private_bandits.simulation import contextual
-
-            first = number * _block_size(self.environment, self.horizon)
-            return contextual.regret_curves(*settings, Seeds(self.seed, first), report)
-        generators = [_generator(policy, self.seed, number) for policy in group]
-        curves: Floats = ENGINES[self.engine](*settings, generators, report)
+        curves: Floats
+        if self.contextual:
+            seeds = Seeds(self.seed, number * self.block_size)
+            curves = _contextual(self.engine).regret_curves(*settings, seeds, report)
+        else:
+            generators = [_generator(policy, self.seed, number) for policy in group]
+            curves = ENGINES[self.engine](*settings, generators, report)
         return curves
+
+
+def _contextual(name: str) -> Any:
+    """An engine for contextual policies, imported here: numba is an extra, and slow to import."""
+    from private_bandits.simulation import contextual, contextual_steps
+
+    return contextual if name == COMPILED else contextual_steps
 
 
 def check_count(name: str, value: float, least: int = 1) -> int:
@@ -303,6 +319,11 @@ def _check_dimension(name: str, policy: Any, environment: Contextual) -> None:
     if environment.scaled and policy.context_norm < 1:
         raise InvalidInput(
             f"policy {name!r} declares actions of length {policy.context_norm} at most, the environment's have up to 1"
+        )
+    arms = getattr(policy, "arms", 0)  # 0: any number of them
+    if arms and arms != environment.arms:
+        raise InvalidInput(
+            f"policy {name!r} is for {arms} actions at every step, the environment has {environment.arms}"
         )
 
 

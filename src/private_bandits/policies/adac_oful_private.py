@@ -1,0 +1,32 @@
+"""AdaC-OFUL where contexts are private too: rare releases, by a public schedule, of the matrix as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from private_bandits.policies.optimism import check_optimism
+from private_bandits.policies.private_contexts import MomentsState, PrivateContextPolicy
+
+
+@dataclass(frozen=True)
+class AdaCOFULPrivate(PrivateContextPolicy):
+    """AdaC-OFUL adapted to private contexts ("Concentrated Differential Privacy for Bandits", Section V).
+
+    The determinant of contexts would tell of them, so an episode ends by the count of rewards, which is public: at d
+    rewards, and then whenever the unreleased are C times the released ones. Each person is in one release.
+    """
+
+    name: ClassVar[str] = "adac-oful-private"
+    source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, AdaC-OFUL for private contexts"
+
+    growth: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_optimism(self, "growth")
+
+    def due(self, state: MomentsState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
+        """When as many are waiting as the schedule asks for."""
+        return count >= max(self.dimension, self.growth * state.rewards)

@@ -1,0 +1,211 @@
+"""LinPriv: linear UCB that looks at every reward, through a tree, and pays for every node that a reward is in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from private_bandits.budget import Budget
+from private_bandits.errors import InvalidInput
+from private_bandits.ledger import Release
+from private_bandits.policies.base import Estimate, Offer
+from private_bandits.policies.contextual import ContextualPolicy, Floats
+from private_bandits.policies.optimism import GAUSSIAN, INSTEAD_OF_PURE, check_optimism, noise_tail, reward_width
+from private_bandits.policies.prefix import PrefixSum
+from private_bandits.tree import levels_for
+
+
+@dataclass(eq=False)
+class LinPrivState:
+    """One estimate for each sum. Public.
+
+    grams: V of each. sums: all of its rewards so far times their actions, from the nodes of its tree.
+    """
+
+    low: float
+    high: float
+    grams: Floats
+    sums: list[PrefixSum]
+    thetas: Floats = field(init=False)
+    inverses: Floats = field(init=False)
+    widths: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        count, d, _ = self.grams.shape
+        self.thetas, self.inverses, self.widths = np.zeros((count, d)), np.zeros((count, d, d)), np.zeros(count)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LinPrivState) and self.to_dict() == other.to_dict()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the rest follows from, as plain data."""
+        plain = {"low": self.low, "high": self.high, "grams": self.grams.tolist()}
+        return plain | {"sums": [s.to_dict() for s in self.sums]}
+
+
+@dataclass(frozen=True)
+class LinPriv(ContextualPolicy[LinPrivState]):
+    """LinPriv (Neel and Roth 2018): for each arm a linear estimate of its own, renewed with every reward.
+
+    The sum of a r of an arm comes from a tree of L levels: each reward releases one node, a reward is in at most L of
+    them, and they share the budget. Recommended is the largest  <theta_k, a_k> + width_k ||a_k|| in V_k^-1,
+
+        width = s sqrt(2 log(K/delta) + log(det V/lambda^d)) + sqrt(lambda) S + sqrt(L b D^2 m f/lambda_min(V))
+
+    m: nodes in the arm's sum, f = f(d, delta/(K T)), K: arms; s, S, D, b as in AdaC-OFUL. Here noise is Gaussian and
+    the budget that of the other policies; the paper has epsilon-DP and Laplace noise.
+
+    arms: K, the number of actions at every step; row k is for arm k.
+    """
+
+    name: ClassVar[str] = "linpriv"
+    notions: ClassVar[tuple[str, ...]] = GAUSSIAN
+    serves_instead: ClassVar[str] = INSTEAD_OF_PURE
+    source: ClassVar[str] = "Neel and Roth 2018, Mitigating bias in adaptive data gathering via differential privacy"
+    changes_on_arrival: ClassVar[bool] = True
+
+    arms: int = 0
+    horizon: int = 10**6
+    regulariser: float = 1.0
+    delta: float = 1e-3
+    parameter_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_optimism(self, "regulariser", "parameter_norm")
+        self._check_arms()
+
+    def _check_arms(self) -> None:
+        if isinstance(self.arms, bool) or not isinstance(self.arms, int) or self.arms < 1:
+            raise InvalidInput(
+                f"arms must be how many actions there are at every step, got {self.arms!r}: each has an estimate of "
+                "its own; LinPrivShared has one for all"
+            )
+
+    @classmethod
+    def example(cls, budget: Budget) -> Self:
+        """Three arms in two dimensions."""
+        return cls(dimension=2, budget=budget, arms=3, horizon=1000)
+
+    @property
+    def n_sums(self) -> int:
+        """How many estimates there are."""
+        return self.arms
+
+    def sum_of(self, action: int) -> int:
+        """The estimate that an action belongs to."""
+        return action
+
+    @property
+    def tree_levels(self) -> int:
+        """Enough for the horizon; then another tree begins."""
+        return levels_for(self.horizon)
+
+    def offer(self, actions: Any) -> Offer:
+        """As many rows as arms."""
+        offered = super().offer(actions)
+        if len(offered) != self.arms:
+            raise InvalidInput(f"actions must have {self.arms} rows, one for each arm, got {len(offered)}")
+        return offered
+
+    def start(self, low: float, high: float) -> LinPrivState:
+        """V = lambda I, theta = 0."""
+        grams = np.tile(self.regulariser * np.eye(self.dimension), (self.n_sums, 1, 1))
+        return self._settled(LinPrivState(low, high, grams, [PrefixSum(np.zeros(self.dimension)) for _ in grams]))
+
+    def _settled(self, state: LinPrivState) -> LinPrivState:
+        for k in range(self.n_sums):
+            self._settle(state, k)
+        return state
+
+    def _settle(self, state: LinPrivState, k: int) -> None:
+        values, vectors = np.linalg.eigh(state.grams[k])
+        state.inverses[k] = (vectors / values) @ vectors.T
+        state.thetas[k] = state.inverses[k] @ state.sums[k].total
+        growth = float(np.log(values).sum()) - self.dimension * math.log(self.regulariser)
+        state.widths[k] = self.width(growth, float(values[0]), state.sums[k].noises, state.high - state.low)
+
+    def width(self, growth: float, least: float, noises: int, spread: float) -> float:
+        """Of the optimism. growth: log(det V/lambda^d), least: of V's eigenvalues, spread: of the reward range."""
+        variance = self.promise.shared(self.tree_levels).variance_factor * (spread * self.context_norm) ** 2
+        tail = noise_tail(self.dimension, self.delta / (self.n_sums * self.horizon))
+        ridge = math.sqrt(self.regulariser) * self.parameter_norm
+        return (
+            reward_width(spread, self.delta / self.n_sums, growth) + ridge + math.sqrt(variance * noises * tail / least)
+        )
+
+    def choose(self, state: LinPrivState, offered: Offer, step: int) -> int:
+        """The largest index; ties go to the first."""
+        rows = offered * self.unit
+        reach = np.sqrt(((rows[:, None] @ state.inverses)[:, 0] * rows).sum(axis=1))
+        return int(((rows * state.thetas).sum(axis=1) + state.widths * reach).argmax())
+
+    def entry_of(self, state: LinPrivState, offered: Offer, played: int) -> tuple[int, tuple[int, ...]]:
+        """The sum of the action's estimate, with the action itself as the weight."""
+        return self.sum_of(played), super().entry_of(state, offered, played)[1]
+
+    def arrive(self, state: LinPrivState, key: int, weight: tuple[int, ...]) -> Callable[[], None]:
+        """The action enters V with its reward, whatever that is."""
+        row = np.array(weight) * self.unit
+        before = state.grams[key].copy()
+        state.grams[key] += np.outer(row, row)
+
+        def undo() -> None:
+            state.grams[key] = before
+
+        return undo
+
+    def due(self, state: LinPrivState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
+        """With every reward."""
+        return True
+
+    def learn(self, state: LinPrivState, release: Release, step: int) -> None:
+        """Take in the node, and estimate anew."""
+        state.sums[release.key].take(np.array(release.values) * self.unit, self.tree_levels)
+        self._settle(state, release.key)
+
+    def estimates(self, state: LinPrivState, delta: float) -> list[Estimate]:
+        """Actions change from step to step: there is no list of them. See `Agent.learned` for theta and V."""
+        return []
+
+    def dump_state(self, state: LinPrivState) -> dict[str, Any]:
+        """Everything, theta too."""
+        return state.to_dict() | {"thetas": state.thetas.tolist(), "widths": state.widths.tolist()}
+
+    def load_state(self, data: Mapping[str, Any]) -> LinPrivState:
+        """From plain data; what follows is computed anew."""
+        sums = [PrefixSum.from_dict(s) for s in data["sums"]]
+        return self._settled(LinPrivState(data["low"], data["high"], np.array(data["grams"], float), sums))
+
+
+@dataclass(frozen=True)
+class LinPrivShared(LinPriv):
+    """LinPriv with one estimate for all actions, of which there may be any number at every step."""
+
+    name: ClassVar[str] = "linpriv-shared"
+
+    def _check_arms(self) -> None:
+        if self.arms:
+            raise InvalidInput(f"LinPrivShared has one estimate for all actions: leave out arms, got {self.arms!r}")
+
+    @classmethod
+    def example(cls, budget: Budget) -> Self:
+        """Two dimensions."""
+        return cls(dimension=2, budget=budget, horizon=1000)
+
+    @property
+    def n_sums(self) -> int:
+        """One."""
+        return 1
+
+    def sum_of(self, action: int) -> int:
+        """The only one."""
+        return 0
+
+    def offer(self, actions: Any) -> Offer:
+        """Any number of rows."""
+        return ContextualPolicy.offer(self, actions)

@@ -1,0 +1,142 @@
+"""Policies for private contexts: all that they learn from, the matrix of contexts too, are noisy sums over people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from private_bandits.budget import Budget
+from private_bandits.errors import InvalidInput
+from private_bandits.ledger import Release
+from private_bandits.moments import MomentScale
+from private_bandits.policies.base import Estimate, Offer
+from private_bandits.policies.contextual import STEPS, ContextualPolicy, Floats
+from private_bandits.policies.optimism import GAUSSIAN, INSTEAD_OF_PURE, check_optimism, noise_tail, reward_width
+from private_bandits.policies.prefix import PrefixSum
+
+
+@dataclass(eq=False)
+class MomentsState:
+    """What was released, and what follows from it. Public.
+
+    released: of (kappa a a', a r), in the coordinates of MomentScale, all people so far. rewards: how many those are.
+    """
+
+    low: float
+    high: float
+    rewards: int
+    released: PrefixSum
+    theta: Floats = field(init=False)
+    inverse: Floats = field(init=False)
+    width: float = field(init=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MomentsState) and self.to_dict() == other.to_dict()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the rest follows from, as plain data."""
+        return {"low": self.low, "high": self.high, "rewards": self.rewards, "released": self.released.to_dict()}
+
+
+@dataclass(frozen=True)
+class PrivateContextPolicy(ContextualPolicy[MomentsState]):
+    """Optimism where contexts are private as well (joint DP); subclasses say when sums leave.
+
+    With G and u the released sums of a a' and a r, noise included, Y a bound on the norm of G's noise, and
+    l = max(lambda, Y):  V = G + (l + Y) I,  theta = V^-1 u, and the action of the largest
+    <theta, a> + width ||a|| in V^-1 is recommended,
+
+        width = s sqrt(2 log(3/delta) + log(det V/l^d)) + S min(sqrt(h), h/sqrt(m)) + noise of u sqrt(f/m)
+
+    h = l + 2 Y, m: the least eigenvalue of V (at least l), f = f(d, delta/(3 T)). Shariff and Sheffet (2018,
+    Proposition 4) with the eigenvalues of V, which is public here, where they are better than bounds.
+
+    matrix_share: of the budget, for the matrix; the rest is the vector's. Actions longer than context_norm are
+    shortened without a word, because an error would tell of them.
+    """
+
+    notions: ClassVar[tuple[str, ...]] = GAUSSIAN
+    serves_instead: ClassVar[str] = INSTEAD_OF_PURE
+    private_contexts: ClassVar[bool] = True
+
+    long_actions: str = "scale"
+    horizon: int = 10**6
+    regulariser: float = 1.0
+    delta: float = 1e-3
+    parameter_norm: float = 1.0
+    matrix_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_optimism(self, "regulariser", "parameter_norm")
+        if self.long_actions != "scale":
+            raise InvalidInput("long_actions must be 'scale' where contexts are private: an error would tell of them")
+        self.moments(0.0, 1.0)  # refuses a wrong share
+
+    @classmethod
+    def example(cls, budget: Budget) -> Self:
+        """Two dimensions."""
+        return cls(dimension=2, budget=budget, horizon=1000)
+
+    def moments(self, low: float, high: float) -> MomentScale:
+        """What a person adds."""
+        return MomentScale(self.dimension, STEPS, low, high, self.matrix_share)
+
+    def start(self, low: float, high: float) -> MomentsState:
+        """Nothing is known."""
+        return self._settled(MomentsState(low, high, 0, PrefixSum(np.zeros(self.moments(low, high).size))))
+
+    def _settled(self, state: MomentsState) -> MomentsState:
+        """With what follows from the releases, computed anew."""
+        scale, d = self.moments(state.low, state.high), self.dimension
+        matrix, vector = scale.matrix_and_vector(state.released.total)
+        matrix, vector = matrix * self.context_norm**2, vector * self.context_norm * scale.reward_reach
+        sd = scale.sensitivity * math.sqrt(
+            self.promise.shared(max(1, self.tree_levels)).variance_factor * state.released.noises
+        )
+        reach = math.sqrt(2 * d) + math.sqrt(2 * math.log(6 * self.horizon / self.delta))
+        spread = reach * sd / scale.kappa * self.context_norm**2
+        least = max(self.regulariser, spread)
+        values, vectors = np.linalg.eigh(matrix + (least + spread) * np.eye(d))
+        values = np.maximum(values, least)  # they are, unless the noise exceeds its bound
+        state.inverse = (vectors / values) @ vectors.T
+        state.theta = state.inverse @ vector
+        growth = float(np.log(values).sum()) - d * math.log(least)
+        most = least + 2 * spread
+        tail = noise_tail(d, self.delta / (3 * self.horizon)) / float(values[0])
+        state.width = (
+            reward_width(state.high - state.low, self.delta / 3, growth)
+            + self.parameter_norm * min(math.sqrt(most), most / math.sqrt(values[0]))
+            + sd * self.context_norm * scale.reward_reach * math.sqrt(tail)
+        )
+        return state
+
+    def choose(self, state: MomentsState, offered: Offer, step: int) -> int:
+        """The largest index; ties go to the first."""
+        rows = offered * self.unit
+        reach = np.sqrt(((rows @ state.inverse) * rows).sum(axis=1))
+        return int((rows @ state.theta + state.width * reach).argmax())
+
+    def learn(self, state: MomentsState, release: Release, step: int) -> None:
+        """Take in the release, and estimate anew."""
+        state.released.take(np.array(release.values), self.tree_levels)
+        # A node of a tree holds rewards that were released before, and one new one.
+        state.rewards += 1 if self.tree_levels else release.count
+        self._settled(state)
+
+    def estimates(self, state: MomentsState, delta: float) -> list[Estimate]:
+        """Actions change from step to step: there is no list of them. See `Agent.learned` for theta."""
+        return []
+
+    def dump_state(self, state: MomentsState) -> dict[str, Any]:
+        """Everything, theta too."""
+        return state.to_dict() | {"theta": state.theta.tolist(), "width": state.width}
+
+    def load_state(self, data: Mapping[str, Any]) -> MomentsState:
+        """From plain data; what follows is computed anew."""
+        released = PrefixSum.from_dict(data["released"])
+        return self._settled(MomentsState(data["low"], data["high"], data["rewards"], released))

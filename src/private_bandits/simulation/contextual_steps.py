@@ -1,0 +1,219 @@
+"""Contextual linear bandits one step at a time, for every policy: the oracle of the compiled engine, and for the rest.
+
+What an agent does, in floating point and with continuous noise, but for what cannot be seen: the grid of rewards. All
+policies of a run see the contexts that the compiled engine shows them, so differences between the engines' policies
+are paired too.
+
+In the setting "strict" actions are offered as to an agent. In the setting "paper" they are longer than what is
+declared, and a policy would refuse or shorten them. They are taken as drawn, as in the compiled engine, and where
+contexts are private as well; noise is for what is declared. No guarantee would hold then, which the simulation says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from private_bandits.environments import Contextual, Floats, Integers
+from private_bandits.errors import InvalidInput
+from private_bandits.moments import MomentScale
+from private_bandits.policies import Offer, Policy
+from private_bandits.progress import Report
+from private_bandits.simulation.contextual import World
+from private_bandits.simulation.seeds import Seeds
+from private_bandits.tree import is_complete, nodes_after, subtrees_joined
+
+Addend = Callable[[tuple[int, ...], float], Floats]
+
+
+@dataclass(slots=True)
+class NoisySum:
+    """What a policy reads of a release (`ledger.Release`)."""
+
+    key: int
+    values: Floats
+    count: int
+
+
+@dataclass
+class OpenSum:
+    """One of a policy's sums: what arrived since its last release, and the subtrees of its tree (tree.py)."""
+
+    total: Floats
+    count: int = 0
+    leaves: int = 0
+    kept: list[tuple[Floats, int]] = field(default_factory=list)
+
+    def close(self, levels: int) -> tuple[Floats, int]:
+        """What is to be released, without noise, and how many rewards it holds. The next one begins."""
+        total, count = self.total, self.count
+        self.total, self.count = np.zeros_like(total), 0
+        if not levels:
+            return total, count
+        self.leaves += 1
+        for part, rewards in self.kept[len(self.kept) - subtrees_joined(self.leaves, levels) :]:
+            total, count = total + part, count + rewards
+        after = nodes_after(self.kept, (total, count), self.leaves, levels)
+        self.kept = [] if is_complete(self.leaves, levels) else after
+        return total, count
+
+
+def moment_addend(scale: MomentScale) -> Addend:
+    """`MomentScale.coordinates` without rounding, and without shortening."""
+    rows, columns = np.triu_indices(scale.dimension)
+    factors = np.where(rows == columns, 1.0, math.sqrt(2)) * scale.kappa
+
+    def addend(weight: tuple[int, ...], reward: float) -> Floats:
+        a = np.array(weight) / scale.context_steps
+        return np.concatenate([a[rows] * a[columns] * factors, a * (reward / scale.reward_reach)])
+
+    return addend
+
+
+def _weighted(weight: tuple[int, ...], reward: float) -> Floats:
+    return np.array(weight) * reward
+
+
+class Learner:
+    """One policy in one run."""
+
+    def __init__(self, policy: Any, environment: Contextual, seeds: Seeds, run: int) -> None:
+        low, high = environment.reward_range
+        self.policy = policy
+        self.environment = environment
+        self.state = policy.start(low, high)
+        self.regret = 0.0
+        self.releases = 0
+        self._chance, self._noise = (np.random.default_rng(seed) for seed in seeds.own(policy, run))
+        self._sums: dict[int, OpenSum] = {}
+        self._arrived: dict[int, int] = {}
+        self._levels: int = policy.tree_levels
+        scale: MomentScale | None = policy.moments(low, high)
+        self._size = policy.dimension if scale is None else scale.size
+        self._addend = _weighted if scale is None else moment_addend(scale)
+        # In steps of the policy's grid, as the weights are.
+        sensitivity = (high - low) * policy.context_norm / policy.unit if scale is None else scale.sensitivity
+        self.noise_sd = sensitivity * math.sqrt(policy.promise.shared(max(1, self._levels)).variance_factor)
+
+    def play(self, contexts: Floats, time: int) -> tuple[Integers, Floats]:
+        """Play a block that begins after `time` steps: its actions, and the regret after each."""
+        means = contexts @ np.array(self.environment.theta)
+        chances = self._draw_chances(len(contexts))
+        actions = np.empty(len(contexts), np.int64)
+        for t, rows in enumerate(contexts):
+            offered = self._offer(rows)
+            action = self.policy.choose(self.state, offered, time + t + 1)
+            self._take(offered, action, self._reward(float(means[t, action]), chances[t]), time + t + 2)
+            actions[t] = action
+        regrets = self.regret + np.cumsum(means.max(axis=1) - means[np.arange(len(means)), actions])
+        self.regret = float(regrets[-1])
+        return actions, regrets
+
+    def _draw_chances(self, steps: int) -> list[float]:
+        """What decides the rewards."""
+        drawn = self._chance.random(steps) if self.environment.bounded else self._chance.standard_normal(steps)
+        return drawn.tolist()  # type: ignore[no-any-return]
+
+    def _reward(self, mean: float, chance: float) -> float:
+        if self.environment.bounded:
+            return 1.0 if 2 * chance - 1 < mean else -1.0
+        return mean + self.environment.deviation * chance
+
+    def _offer(self, rows: Floats) -> Offer:
+        if self.environment.scaled:
+            return self.policy.offer(rows)  # type: ignore[no-any-return]
+        unit: float = self.policy.unit
+        return (rows / unit).astype(np.int64)
+
+    def _take(self, offered: Offer, action: int, reward: float, next_step: int) -> None:
+        """What an agent does with a reward, in the same order."""
+        policy, state = self.policy, self.state
+        entry = policy.entry_of(state, offered, action)
+        if entry is None:
+            return
+        key, weight = entry
+        opened = self._sums.get(key)
+        if opened is None:
+            opened = self._sums[key] = OpenSum(np.zeros(self._size))
+            self._arrived[key] = 0
+        policy.arrive(state, key, () if policy.private_contexts else weight)
+        due = policy.due(state, key, opened.count + 1, self._arrived)
+        opened.total += self._addend(weight, reward)
+        opened.count += 1
+        if due:
+            total, count = opened.close(self._levels)
+            noise = self.noise_sd * self._noise.standard_normal(self._size)
+            policy.learn(state, NoisySum(key, total + noise, count), next_step)
+            self.releases += 1
+        self._arrived[key] = opened.count
+
+
+def _blocks(environment: Contextual, horizon: int, seeds: Seeds, run: int) -> Iterator[Floats]:
+    """The contexts of a run, [step, action, coordinate], some thousand steps at a time."""
+    world = World(environment, seeds, run)
+    for time in range(0, horizon, world.steps):
+        world.draw()
+        drawn = world.block.contexts.transpose(0, 3, 1, 2).astype(float)
+        yield drawn.reshape(-1, *drawn.shape[2:])[: horizon - time]
+
+
+def play_run(
+    policies: Sequence[Policy[Any]],
+    environment: Contextual,
+    horizon: int,
+    checkpoints: Integers,
+    seeds: Seeds,
+    run: int,
+    report: Report = lambda part: None,
+) -> tuple[Floats, Integers]:
+    """One run of the policies on the same contexts, each with rewards and noise of its own.
+
+    Regrets, [policy, checkpoint], and how often each policy has released.
+    """
+    learners = [Learner(policy, environment, seeds, run) for policy in policies]
+    curves = np.empty((len(policies), len(checkpoints)))
+    time = 0
+    for contexts in _blocks(environment, horizon, seeds, run):
+        first, last = np.searchsorted(checkpoints, [time + 1, time + len(contexts) + 1])
+        for p, learner in enumerate(learners):
+            _, regrets = learner.play(contexts, time)
+            curves[p, first:last] = regrets[checkpoints[first:last] - time - 1]
+            report((time + len(contexts) * (p + 1) / len(learners)) / horizon)
+        time += len(contexts)
+    return curves, np.array([learner.releases for learner in learners])
+
+
+def regret_curves(
+    policies: Sequence[Policy[Any]],
+    environment: Contextual,
+    horizon: int,
+    runs: int,
+    checkpoints: Integers,
+    seeds: Seeds,
+    report: Report,
+) -> Floats:
+    """Regret of every policy and run at the checkpoints: an array [policy, run, checkpoint]."""
+    found = np.empty((len(policies), runs, len(checkpoints)))
+    for i in range(runs):
+
+        def report_share(part: float, i: int = i) -> None:
+            report((i + part) / runs)
+
+        run = seeds.first + i
+        found[:, i], _ = play_run(policies, environment, horizon, checkpoints, seeds, run, report_share)
+    return found
+
+
+def prepare(policies: Sequence[Policy[Any]], environment: Contextual) -> None:
+    """Compile what draws contexts, so that what comes next can be timed; refuse what this engine does not know."""
+    for policy in policies:
+        if policy.promise.noise == "laplace" or type(policy).combination is not Policy.combination:
+            raise InvalidInput(
+                f"{type(policy).__name__} cannot be simulated in a contextual environment: the engine knows Gaussian "
+                "noise, on one sum at a time"
+            )
+    World(environment, Seeds(0, 0), 0).draw()
