@@ -74,6 +74,26 @@ def test_linear_bandits(tmp_path: Path) -> None:
     assert all(row["regret_mean"] > 0 for row in rows)
 
 
+def test_contextual_bandits() -> None:
+    names = "linpriv,linpriv-shared,shariff-sheffet,adac-oful-private,adac-oful"
+    options = ["--dimension", "2", "--arms", "4", "--rho", "0.1,inf", "--horizon", "1e2", "--runs", "2"]
+    done = call("simulate", "--setting", "contextual", "--policy", names, *options, "--growth", "0.5", "--json")
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    assert [(row["policy"], row["rho"]) for row in data["results"]] == [
+        (name, rho) for name in names.split(",") for rho in (0.1, "inf")
+    ]
+    made = {row["policy"]: row for row in data["policies"].values()}
+    assert [made[name]["arms"] for name in ("linpriv", "linpriv-shared")] == [4, 0]
+    assert [made[name]["regulariser"] for name in names.split(",")] == [1.0, 1.0, 1.0, 1.0, 0.1]
+    assert made["adac-oful"]["growth"] == made["adac-oful-private"]["growth"] == 0.5
+    short = ["--horizon", "10", "--runs", "1", "--rho", "1", "--variant", "paper", "--setting-as", "paper", "--json"]
+    done = call("simulate", "--setting", "contextual", "--policy", "linpriv", "--regulariser", "0.3", *short)
+    data = json.loads(done.stdout)
+    assert data["policies"]["linpriv zCDP(rho=1.0)"]["regulariser"] == 0.3
+    assert "no guarantee would hold" in data["note"]
+
+
 def test_the_papers_linear_setting_says_that_it_breaks_its_range() -> None:
     done = call("simulate", "--setting", "linear", "--horizon", "1e4", "--runs", "2", "--setting-as", "paper", "--json")
     data = json.loads(done.stdout)
@@ -116,6 +136,12 @@ def test_a_file_from_a_spreadsheet(tmp_path: Path) -> None:
         (["--setting", "linear", "--beta", "1"], "--beta is for --setting finite"),
         (["--policy", "adac-gope"], "adac-gope is for --setting linear"),
         (["--setting", "linear", "--seed", "-1"], "seed must be"),
+        (
+            ["--setting", "contextual", "--policy", "linpriv", "--growth", "1"],
+            "--growth is for adac-oful or adac-oful-private, not for linpriv",
+        ),
+        (["--setting", "contextual", "--policy", "linpriv", "--variant", "tight"], "--variant is for adac-oful"),
+        (["--setting", "linear", "--policy", "li-gope", "--phase-length", "paper"], "--phase-length is for adac-gope"),
     ],
 )
 def test_what_would_be_ignored_is_an_error(arguments: list[str], words: str) -> None:
@@ -148,6 +174,9 @@ def test_policies_are_listed() -> None:
     rows = json.loads(call("policies", "--json").stdout)["policies"]
     assert {"adac-ucb", "adap-ucb"} <= {row["name"] for row in rows}
     assert all(row["setting"] and row["privacy"] and row["source"] for row in rows)
+    notions = {row["name"]: row["privacy"] for row in rows}
+    assert notions["shariff-sheffet"][0] == "joint zCDP (contexts private too)"
+    assert notions["linpriv"] == notions["adac-oful"] == ["zCDP", "ApproxDP", "RenyiDP", "NoPrivacy"]
     assert "adac-ucb" in call("policies").stdout
 
 

@@ -332,7 +332,7 @@ def _refuse_flags_of_other_policies(context: typer.Context, names: list[str], se
     """The same where none of the policies has any use for it. Every policy is as published: --variant paper."""
     used = set().union(*map(_parameters, names))
     for flag in OF_POLICIES:
-        if flag not in used and _given(context, flag) and context.params[flag] != "paper":
+        if flag not in used and _given(context, flag) and (flag, context.params[flag]) != ("variant", "paper"):
             others = [name for name, cls in POLICIES.items() if cls.setting == setting and flag in _parameters(name)]
             raise InvalidInput(
                 f"--{flag.replace('_', '-')} is for {' or '.join(sorted(others))}, not for {' or '.join(names)}"

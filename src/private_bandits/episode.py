@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import mul
 from typing import Any, Self
 
 from private_bandits.errors import CapacityExceeded, InvalidInput, PrivateBanditsError
@@ -141,6 +142,7 @@ class Episode:
 
     __slots__ = (
         "_fits",
+        "_measured",
         "_weight",
         "count",
         "first",
@@ -164,7 +166,8 @@ class Episode:
         self.max_l1 = 0
         self.weight_sums = [0] * dimension
         self.totals = HiddenTotals([0] * dimension)
-        self._weight: tuple[int, ...] | None = None  # the last one measured
+        self._weight: tuple[int, ...] | None = None  # the last one added
+        self._measured: tuple[tuple[int, ...], int, int, int] | None = None  # what adding a weight would make of them
         self._fits = 0  # how many rewards may be in, with the largest weight so far
 
     def __repr__(self) -> str:
@@ -188,27 +191,31 @@ class Episode:
 
     def _measure(self, weight: tuple[int, ...]) -> None:
         """Take a weight's norms into account, before any of it is summed."""
-        refusal = self.refusal(weight)
-        if refusal is not None:
-            raise refusal
-        self.max_l1 = max(self.max_l1, _l1(weight))
-        self.max_squared = max(self.max_squared, sum(part * part for part in weight))
-        self._fits = self._room(self.max_squared, self.max_l1)
-        self._weight = weight
+        if self._measured is None or self._measured[0] is not weight:
+            refusal = self.refusal(weight)
+            if refusal is not None:
+                raise refusal
+        assert self._measured is not None
+        self._weight, self.max_squared, self.max_l1, self._fits = self._measured
+        self._measured = None  # for this reward only: by the next one the norms may have grown
 
     def refusal(self, weight: tuple[int, ...]) -> PrivateBanditsError | None:
-        """Why a reward of this weight cannot be added, if so. Looks at public numbers only and changes nothing."""
+        """Why a reward of this weight cannot be added, if so. Looks at public numbers only."""
         if weight is self._weight and self.count < self._fits:
             return None
+        self._measured = None
         if type(weight) is not tuple:  # what can change later would be measured once and summed as something else
             return InvalidInput(f"a weight must be a tuple, got a {type(weight).__name__}")
         if len(weight) != len(self.weight_sums):
             return InvalidInput(f"the weight has {len(weight)} coordinates, the sum has {len(self.weight_sums)}")
         if not set(map(type, weight)) <= {int}:
             return InvalidInput(f"a weight must be of whole numbers, got {weight}")
-        squared = max(self.max_squared, sum(part * part for part in weight))
-        if self.count >= self._room(squared, max(self.max_l1, _l1(weight))):
+        squared, l1, fits = sum(map(mul, weight, weight)), _l1(weight), self._fits
+        if squared > self.max_squared or l1 > self.max_l1 or not fits:
+            fits = self._room(max(squared, self.max_squared), max(l1, self.max_l1))
+        if self.count >= fits:
             return self._full()
+        self._measured = weight, max(squared, self.max_squared), max(l1, self.max_l1), fits
         return None
 
     def _full(self) -> CapacityExceeded:

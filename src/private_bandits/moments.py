@@ -69,12 +69,15 @@ class MomentScale:
 
     def coordinates(self, action: tuple[int, ...], reward: int, steps: int) -> list[int]:
         """What a person adds, in whole numbers of 1/steps. An action longer than context_steps is shortened."""
-        a = np.array(action, float)
-        a /= max(float(self.context_steps), math.sqrt(sum(part * part for part in action)))
+        longest = max(float(self.context_steps), math.sqrt(sum(part * part for part in action)))
         r = (self.low + (self.high - self.low) * reward / steps) / self.reward_reach
+        added = self.addend(np.array(action, float) / longest, min(1.0, max(-1.0, r)))
+        return [round(x) for x in (added * steps).tolist()]
+
+    def addend(self, a: Floats, r: float) -> Floats:
+        """The coordinates of (kappa a a', a r)."""
         rows, columns, factors = _upper_triangle(self.dimension)
-        matrix = a[rows] * a[columns] * (factors * self.kappa)
-        return [round(x) for x in (np.concatenate([matrix, a * min(1.0, max(-1.0, r))]) * steps).tolist()]
+        return np.concatenate([a[rows] * a[columns] * (factors * self.kappa), a * r])
 
     def matrix_and_vector(self, coordinates: Floats) -> tuple[Floats, Floats]:
         """The sums of a a' and a r in such coordinates, with noise or without: the matrix is always symmetric."""

@@ -93,7 +93,7 @@ def test_without_noise_they_are_ridge_regression_whatever_the_tree(which: int) -
 def test_the_noise_of_a_node_is_drawn_once_and_stays() -> None:
     agent = pb.Agent(pb.LinPrivShared(dimension=2, budget=pb.zCDP(0.5), horizon=100), (LOW, HIGH))
     seen: dict[str, tuple[float, ...]] = {}
-    unit = agent.policy.unit
+    unit = 2.0**-20
     for step in range(50):
         run(agent, 1, step)
         row = agent.ledger[-1]

@@ -127,6 +127,8 @@ class Trace:
     draws: list[Draw] = field(default_factory=list)
     asked: list[int] = field(default_factory=list)
     """Who asked, decision by decision."""
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Of decisions, from 0, by their ids."""
     told: dict[int, float] = field(default_factory=dict)
     """Every reward told, as a share of the range, by the number of its decision."""
     rows: int = 0
@@ -174,34 +176,42 @@ def _follow(
     for move in script:
         waiting = agent.open_decisions
         if move.kind == "ask":
-            other = changes.get(len(trace.asked))
-            decision = target.ask(agent, move.person, other and other.offered)
-            trace.asked.append(move.person)
-            trace.shown.append(_recommended(agent, "ask ->", decision))
+            _ask(agent, move.person, changes, trace, target)
         elif move.kind == "restart" and path is not None:
             agent = _restart(agent, path, tape, trace)
         elif waiting and move.kind == "give up":
             agent.give_up(waiting[move.which % len(waiting)])
         elif waiting and move.kind == "tell":
             decision = waiting[move.which % len(waiting)]
-            change = changes.get(_number(decision), Change(move.reward))
+            number = trace.numbers[decision.id]
+            change = changes.get(number, Change(move.reward))
             reward = target.low + change.reward * (target.high - target.low)
             played = None if move.played is None else (move.played + change.turn) % target.arms
-            trace.told[_number(decision)] = move.reward
+            trace.told[number] = move.reward
             trace.shown.append(_error(agent, partial(agent.tell, decision, reward, played=played)))
             trace.shown.append(_error(agent, partial(agent.tell, decision, reward)))  # once more: refused
         _look(agent, trace, everything=False)
     return agent
 
 
-def _number(decision: Decision) -> int:
-    """Decisions are numbered in their ids, from 1."""
-    return int(decision.id.rpartition("-")[2]) - 1
+def _ask(agent: Agent, person: int, changes: Changes, trace: Trace, target: Target) -> None:
+    change = changes.get(len(trace.asked), Change(0.0))
+    try:
+        decision = target.ask(agent, person, change.offered)
+    except Exception as error:
+        if change.offered is None:
+            raise
+        trace.shown.append(Shown(f"ask -> {type(error).__name__}"))  # whether someone was refused is public
+        decision = target.ask(agent, person)
+    trace.numbers[decision.id] = len(trace.asked)
+    trace.asked.append(person)
+    trace.shown += _recommended(agent, "ask ->", decision, trace)
 
 
-def _recommended(agent: Agent, when: str, decision: Decision) -> Shown:
-    text = f"{when} {decision.action} {decision.arm} {decision.id}"
-    return Shown(_scrub(agent, text), _number(decision))
+def _recommended(agent: Agent, when: str, decision: Decision, trace: Trace) -> list[Shown]:
+    """The id, which may tell nobody anything, and what is recommended."""
+    number = trace.numbers.get(decision.id)
+    return [Shown(_scrub(agent, f"{when} {decision.id}")), Shown(f"{decision.action} {decision.arm}", number)]
 
 
 def _restart(agent: Agent, path: Path, tape: Tape, trace: Trace) -> Agent:
@@ -210,7 +220,7 @@ def _restart(agent: Agent, path: Path, tape: Tape, trace: Trace) -> Agent:
     agent = type(agent).open(path)
     tape.watch(agent)
     after = _released(agent)
-    trace.shown += _published(agent)
+    trace.shown += _published(agent, trace)
     if before == again != after and not trace.lasting:
         trace.lasting = _first_difference(before, after)
     return agent
@@ -220,7 +230,7 @@ def _look(agent: Agent, trace: Trace, everything: bool) -> None:
     rows = agent.ledger.rows
     trace.shown.append(Shown(f"estimates {agent.estimates()}; {len(rows)} releases; last {rows[-1:]}"))
     if everything:
-        trace.shown.extend(_published(agent))
+        trace.shown.extend(_published(agent, trace))
         waiting = agent.open_decisions
         for attempt in (
             lambda: agent.tell("no such decision", 0.5),
@@ -236,13 +246,13 @@ def _released(agent: Agent) -> list[str]:
     return [f"row {row}" for row in rows] + [f"estimates {agent.estimates()}", f"open {waiting}"]
 
 
-def _published(agent: Agent) -> list[Shown]:
+def _published(agent: Agent, trace: Trace) -> list[Shown]:
     """Everything that the agent shows: its public attributes, estimates, guarantee, repr."""
     names = [n for n in dir(type(agent)) if n[0] != "_" and isinstance(getattr(type(agent), n), property)]
     names.remove("open_decisions")
     shown = [f"{n}: {list(agent.ledger) if n == 'ledger' else getattr(agent, n)}" for n in names]
     shown += [f"total {agent.ledger.total}", f"estimates {agent.estimates()}", repr(agent.guarantee())]
-    waiting = [_recommended(agent, "open:", decision) for decision in agent.open_decisions]
+    waiting = [shown for decision in agent.open_decisions for shown in _recommended(agent, "open:", decision, trace)]
     return waiting + [Shown(_scrub(agent, text)) for text in (*shown, repr(agent), str(agent))]
 
 
@@ -394,12 +404,12 @@ def _other_people(target: Target, number: int, share: float | None, dice: random
 
 def _compare(target: Target, base: Trace, other: Trace, changes: Changes, found: Sensitivity) -> float:
     """Add what is wrong; returns the cost of the change as a share of the budget."""
-    what = "person" if target.private_contexts else "reward"
+    what, many = ("person", "people") if target.private_contexts else ("reward", "rewards")
     where = f"{what} number {', '.join(str(i + 1) for i in changes)} of {len(base.asked)} changed"
     if [len(d.totals) for d in base.draws] != [len(d.totals) for d in other.draws]:
         found.flaws.append(
             Flaw(
-                f"when a sum is released depends on {what}s",
+                f"when a sum is released depends on {many}",
                 f"{where}: {len(base.draws)} releases in one world, {len(other.draws)} in the other",
             )
         )

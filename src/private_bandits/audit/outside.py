@@ -60,11 +60,11 @@ class Effort:
     def for_time(cls, seconds: float, run: float, arms: int) -> Effort:
         """What fits into the time, where a run of both worlds takes `run` seconds: a third each to search and learn."""
         # Some agents learn only now and then: where it costs little, wait for them.
-        longest = max(3 * arms, 100 if run < 1e-3 else 48 if run < 4e-3 else 32)
+        longest = max(3 * arms, 100 if run < 1e-3 else 48 if run < 4e-3 else 32 if run < 1e-2 else 16)
         runs = seconds / (run * max(1.0, longest / 50))
         scenarios = int(min(120, max(4, runs / 3 / 300)))
-        pilot = int(min(200, max(12, runs / 3 / (ROUNDS * scenarios))))
-        learn, test = min(15_000, max(120, runs / 6)), min(80_000, max(240, runs / 2))
+        pilot = int(min(200, max(6, runs / 3 / (ROUNDS * scenarios))))
+        learn, test = min(15_000, max(80, runs / 6)), min(80_000, max(200, runs / 2))
         return cls(scenarios, pilot, int(learn), int(test), longest)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from zlib import crc32
 
@@ -103,7 +103,7 @@ class Offers:
 
     def __call__(self, step: int) -> Any:
         """Directions that go round, one of them short."""
-        rows = self._long(np.random.default_rng(step % 97).normal(size=(self.rows, self.policy.dimension)))
+        rows = _directions(step % 97, self.rows, self.policy.dimension) * self.policy.context_norm
         rows[step % self.rows] *= 0.25
         return rows
 
@@ -113,13 +113,16 @@ class Offers:
         The first, at the same highest reward, and the second, with the lowest reward where that is minus the highest,
         move sums of (kappa a a', a r) furthest: they are at the angle of cosine -1/(2 kappa^2), or 1/(2 kappa^2).
         """
-        rows = self._long(self(step))
+        rows = _directions(step % 97, self.rows, self.policy.dimension) * self.policy.context_norm
         moments = self.policy.moments(-1.0, 1.0)
         cosine = 0.0 if moments is None else min(1.0, 1 / (2 * moments.kappa**2))
         return [_turned(rows, -cosine), _turned(rows, cosine), -rows, 0 * rows, 1e6 * _turned(rows, 0.0)]
 
-    def _long(self, rows: Floats) -> Floats:
-        return np.asarray(rows * self.policy.context_norm / np.linalg.norm(rows, axis=1, keepdims=True))
+
+@lru_cache(maxsize=1024)
+def _directions(seed: int, rows: int, dimension: int) -> Floats:
+    found = np.random.default_rng(seed).normal(size=(rows, dimension))
+    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
 
 
 def _turned(rows: Floats, cosine: float) -> Floats:

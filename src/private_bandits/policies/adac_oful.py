@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from private_bandits.budget import Budget, check_positive, check_probability
-from private_bandits.errors import InvalidInput
+from private_bandits.budget import Budget
 from private_bandits.ledger import Release
 from private_bandits.policies.base import Estimate, Offer, check_variant
 from private_bandits.policies.contextual import ContextualPolicy, Floats
+from private_bandits.policies.optimism import GAUSSIAN, INSTEAD_OF_PURE, check_optimism, noise_tail, reward_width
 
 BLOCK = 1024
 """Rewards whose actions are summed at once: their products stay below 2^53, so that floats sum them exactly."""
@@ -58,8 +58,8 @@ class OFULState:
         """`since` with the pending actions added to it."""
         if self.pending:
             rows = np.array(self.pending)
-            self.since = self.since + (rows.T @ rows).astype(np.int64)
-            self.pending = []
+            together = self.since + (rows.T @ rows).astype(np.int64)
+            self.since, self.pending = together, []  # at once: an interrupt may come at any call
             if self.since.trace() > INT64_HOLDS:  # no entry exceeds the trace; millions of rewards have arrived
                 self.since = self.since.astype(object)  # Python's integers, of any size
         return self.since
@@ -92,7 +92,8 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
     """
 
     name: ClassVar[str] = "adac-oful"
-    notions: ClassVar[tuple[str, ...]] = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")
+    notions: ClassVar[tuple[str, ...]] = GAUSSIAN
+    serves_instead: ClassVar[str] = INSTEAD_OF_PURE
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, Algorithm 3"
     engine: ClassVar[str] = "contextual"
     changes_on_arrival: ClassVar[bool] = True
@@ -106,13 +107,8 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("regulariser", "growth", "parameter_norm"):
-            object.__setattr__(self, name, check_positive(name, getattr(self, name)))
-        check_probability("delta", self.delta)
+        check_optimism(self, "regulariser", "growth", "parameter_norm")
         check_variant(self.variant)
-        if isinstance(self.horizon, bool) or self.horizon != int(self.horizon) or self.horizon < 1:
-            raise InvalidInput(f"horizon must be a whole number of at least 1, got {self.horizon!r}")
-        object.__setattr__(self, "horizon", int(self.horizon))
 
     @classmethod
     def example(cls, budget: Budget) -> Self:
@@ -136,7 +132,8 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         state.slope = state.theta * self.unit
         state.reach = root * self.unit
         state.optimism = state.width * state.reach
-        state.margin = ROUNDING * self.dimension**2 * (1 + self.growth) * float(values[-1] / values[0])
+        condition = (1 + self.growth) * float(values[-1] / values[0])
+        state.margin = ROUNDING * self.dimension * (self.dimension * condition + abs(state.log_det))
         state.room = self._room(state, math.log1p(self.growth))
         return state
 
@@ -144,11 +141,10 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         """Of the optimism. log_det, least: of V_tau and its eigenvalues. spread: the width of the reward range."""
         d = self.dimension
         growth = log_det - d * math.log(self.regulariser)
-        log_odds = math.log(self.horizon / self.delta)
-        f = d + 2 * math.sqrt(d * log_odds) + 2 * log_odds
+        f = noise_tail(d, self.delta / self.horizon)
         noise = math.sqrt(self.promise.variance_factor * releases * f / least) * spread * self.context_norm
-        rewards = spread / 2 * math.sqrt(2 * math.log(1 / self.delta) + growth)
-        return rewards + math.sqrt(self.regulariser) * self.parameter_norm + noise
+        ridge = math.sqrt(self.regulariser) * self.parameter_norm
+        return reward_width(spread, self.delta, growth) + ridge + noise
 
     def choose(self, state: OFULState, offered: Offer, step: int) -> int:
         """The largest index; ties go to the first."""
@@ -165,8 +161,8 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         if len(state.pending) == BLOCK:
             state.gather()
 
-        def undo() -> None:  # sums are exact; room stays smaller than it might be, which is safe
-            state.since = state.gather() - np.outer(row, row).astype(np.int64)
+        def undo() -> None:  # exact, pending or not; room stays smaller than it might be, which is safe
+            state.since = state.since - np.outer(row, row).astype(np.int64)
 
         return undo
 
@@ -186,16 +182,18 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         if state.room > 0:
             return False
         v = state.frozen + self._real(state.gather())
-        missing = state.log_det + math.log1p(self.growth) - float(np.linalg.slogdet(v)[1])
-        state.room = self._room(state, missing)
+        whole = math.log1p(self.growth)
+        missing = state.log_det + whole - float(np.linalg.slogdet(v)[1])
+        state.room = self._room(state, min(missing, whole))  # more is a rounding error
         return missing < 0
 
     def _room(self, state: OFULState, missing: float) -> float:
         """How much t may grow before log det V, as computed with rounding errors, can have grown by `missing`.
 
-        A determinant is computed with a relative error of a small multiple of d^2 eps times the condition of V, which
-        is at most that of V_tau times 1 + C within an episode: that is `margin`, and covers t's terms too. Adding n of
-        them up loses a fraction n eps, here less than 1e-6. Where the margin is too large, every step is computed.
+        Rounding moves log det V by a small multiple of d^2 eps times the condition of V, which within an episode is at
+        most 1 + C times that of V_tau, and of d eps times its own size: `margin` is 16 times both, and covers the terms
+        of t too. Adding n of them up loses a fraction n eps, here less than 1e-6. Where the margin exceeds what is
+        missing, the determinant is computed at every step.
         """
         d = self.dimension
         return (1 - 1e-6) * d * math.expm1((missing - state.margin) / d)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -56,8 +57,8 @@ class LinPriv(ContextualPolicy[LinPrivState]):
 
         width = s sqrt(2 log(K/delta) + log(det V/lambda^d)) + sqrt(lambda) S + sqrt(L b D^2 m f/lambda_min(V))
 
-    m: nodes in the arm's sum, f = f(d, delta/(K T)), K: arms; s, S, D, b as in AdaC-OFUL. Here noise is Gaussian and
-    the budget that of the other policies; the paper has epsilon-DP and Laplace noise.
+    m: nodes in the arm's sum (at least 1), f = f(d, delta/(K T)), K: arms; s, S, D, b as in AdaC-OFUL. Here noise is
+    Gaussian and the budget that of the other policies; the paper has epsilon-DP and Laplace noise.
 
     arms: K, the number of actions at every step; row k is for arm k.
     """
@@ -105,6 +106,11 @@ class LinPriv(ContextualPolicy[LinPrivState]):
         """Enough for the horizon; then another tree begins."""
         return levels_for(self.horizon)
 
+    @cached_property
+    def _node_variance(self) -> float:
+        """b of each release."""
+        return self.promise.shared(self.tree_levels).variance_factor
+
     def offer(self, actions: Any) -> Offer:
         """As many rows as arms."""
         offered = super().offer(actions)
@@ -127,11 +133,13 @@ class LinPriv(ContextualPolicy[LinPrivState]):
         state.inverses[k] = (vectors / values) @ vectors.T
         state.thetas[k] = state.inverses[k] @ state.sums[k].total
         growth = float(np.log(values).sum()) - self.dimension * math.log(self.regulariser)
-        state.widths[k] = self.width(growth, float(values[0]), state.sums[k].noises, state.high - state.low)
+        # Nothing of an arm has noise before its first reward; were it wider after that, played arms would attract.
+        noises = max(1, state.sums[k].noises)
+        state.widths[k] = self.width(growth, float(values[0]), noises, state.high - state.low)
 
     def width(self, growth: float, least: float, noises: int, spread: float) -> float:
         """Of the optimism. growth: log(det V/lambda^d), least: of V's eigenvalues, spread: of the reward range."""
-        variance = self.promise.shared(self.tree_levels).variance_factor * (spread * self.context_norm) ** 2
+        variance = self._node_variance * (spread * self.context_norm) ** 2
         tail = noise_tail(self.dimension, self.delta / (self.n_sums * self.horizon))
         ridge = math.sqrt(self.regulariser) * self.parameter_norm
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 from private_bandits.budget import check_positive, check_probability
@@ -22,7 +23,8 @@ def check_optimism(policy: Any, *positive: str) -> None:
         object.__setattr__(policy, name, check_positive(name, getattr(policy, name)))
     check_probability("delta", policy.delta)
     horizon = policy.horizon
-    if isinstance(horizon, bool) or not isinstance(horizon, (int, float)) or horizon < 1 or horizon != int(horizon):
+    is_number = isinstance(horizon, Real) and not isinstance(horizon, bool) and math.isfinite(horizon)
+    if not is_number or horizon < 1 or horizon != int(horizon):
         raise InvalidInput(f"horizon must be a whole number of at least 1, got {horizon!r}")
     object.__setattr__(policy, "horizon", int(horizon))
 

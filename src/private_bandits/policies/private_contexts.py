@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -86,6 +87,11 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
         """What a person adds."""
         return MomentScale(self.dimension, STEPS, low, high, self.matrix_share)
 
+    @cached_property
+    def _release_variance(self) -> float:
+        """b of each release."""
+        return self.promise.shared(max(1, self.tree_levels)).variance_factor
+
     def start(self, low: float, high: float) -> MomentsState:
         """Nothing is known."""
         return self._settled(MomentsState(low, high, 0, PrefixSum(np.zeros(self.moments(low, high).size))))
@@ -95,9 +101,7 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
         scale, d = self.moments(state.low, state.high), self.dimension
         matrix, vector = scale.matrix_and_vector(state.released.total)
         matrix, vector = matrix * self.context_norm**2, vector * self.context_norm * scale.reward_reach
-        sd = scale.sensitivity * math.sqrt(
-            self.promise.shared(max(1, self.tree_levels)).variance_factor * state.released.noises
-        )
+        sd = scale.sensitivity * math.sqrt(self._release_variance * state.released.noises)
         reach = math.sqrt(2 * d) + math.sqrt(2 * math.log(6 * self.horizon / self.delta))
         spread = reach * sd / scale.kappa * self.context_norm**2
         least = max(self.regulariser, spread)

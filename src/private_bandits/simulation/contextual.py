@@ -7,13 +7,14 @@ episode is looked for only where a stretch of steps has passed it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from private_bandits.environments import Contextual, Floats, Integers
 from private_bandits.errors import InvalidInput
+from private_bandits.policies.optimism import noise_tail
 from private_bandits.progress import Report
 from private_bandits.simulation.frozen import GROWTH, REGRET, WIDTH, freeze, release, stack
 from private_bandits.simulation.normals import LANES, PAIRS, Floats32, fill_uniforms, generators
@@ -66,7 +67,7 @@ class Learners:
         self._variances = [p.promise.variance_factor * ((high - low) * p.context_norm) ** 2 for p in policies]
         self._betas = [2 * math.log(1 / p.delta) - d * math.log(p.regulariser) for p in policies]
         self._ridges = [math.sqrt(p.regulariser) * p.parameter_norm for p in policies]
-        self._tails = [_tail(d, p.delta / p.horizon) for p in policies]
+        self._tails = [noise_tail(d, p.delta / p.horizon) for p in policies]
         own = [seeds.own(policy, run) for policy in policies]
         self._generators = [np.random.default_rng(noise) for _, noise in own]
         self._lanes = np.array([generators(chance) for chance, _ in own])
@@ -120,12 +121,6 @@ class Learners:
             )
 
 
-def _tail(d: int, x: float) -> float:
-    """What the squared length of d standard normals exceeds with probability at most x."""
-    log = math.log(1 / x)
-    return d + 2 * math.sqrt(d * log) + 2 * log
-
-
 def play_run(
     policies: Sequence[Any],
     environment: Contextual,
@@ -173,8 +168,9 @@ def regret_curves(
     checkpoints: Integers,
     seeds: Seeds,
     report: Report,
+    play: Callable[..., tuple[Floats, Integers]] = play_run,
 ) -> Floats:
-    """Regret of every policy and run at the checkpoints: an array [policy, run, checkpoint]."""
+    """Regret of every policy and run at the checkpoints: an array [policy, run, checkpoint]. play: plays one run."""
     found = np.empty((len(policies), runs, len(checkpoints)))
     for i in range(runs):
 
@@ -182,7 +178,7 @@ def regret_curves(
             report((i + part) / runs)
 
         run = seeds.first + i
-        found[:, i], _ = play_run(policies, environment, horizon, checkpoints, seeds, run, report_share)
+        found[:, i], _ = play(policies, environment, horizon, checkpoints, seeds, run, report_share)
     return found
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from private_bandits.errors import InvalidInput
 from private_bandits.moments import MomentScale
 from private_bandits.policies import Offer, Policy
 from private_bandits.progress import Report
+from private_bandits.simulation import contextual
 from private_bandits.simulation.contextual import World
 from private_bandits.simulation.seeds import Seeds
 from private_bandits.tree import is_complete, nodes_after, subtrees_joined
@@ -63,15 +65,8 @@ class OpenSum:
 
 
 def moment_addend(scale: MomentScale) -> Addend:
-    """`MomentScale.coordinates` without rounding, and without shortening."""
-    rows, columns = np.triu_indices(scale.dimension)
-    factors = np.where(rows == columns, 1.0, math.sqrt(2)) * scale.kappa
-
-    def addend(weight: tuple[int, ...], reward: float) -> Floats:
-        a = np.array(weight) / scale.context_steps
-        return np.concatenate([a[rows] * a[columns] * factors, a * (reward / scale.reward_reach)])
-
-    return addend
+    """What a person adds, without rounding and without shortening."""
+    return lambda weight, reward: scale.addend(np.array(weight) / scale.context_steps, reward / scale.reward_reach)
 
 
 def _weighted(weight: tuple[int, ...], reward: float) -> Floats:
@@ -187,25 +182,7 @@ def play_run(
     return curves, np.array([learner.releases for learner in learners])
 
 
-def regret_curves(
-    policies: Sequence[Policy[Any]],
-    environment: Contextual,
-    horizon: int,
-    runs: int,
-    checkpoints: Integers,
-    seeds: Seeds,
-    report: Report,
-) -> Floats:
-    """Regret of every policy and run at the checkpoints: an array [policy, run, checkpoint]."""
-    found = np.empty((len(policies), runs, len(checkpoints)))
-    for i in range(runs):
-
-        def report_share(part: float, i: int = i) -> None:
-            report((i + part) / runs)
-
-        run = seeds.first + i
-        found[:, i], _ = play_run(policies, environment, horizon, checkpoints, seeds, run, report_share)
-    return found
+regret_curves = partial(contextual.regret_curves, play=play_run)
 
 
 def prepare(policies: Sequence[Policy[Any]], environment: Contextual) -> None:

@@ -40,7 +40,7 @@ BLOCK = 10_000
 STEPS = 10**6
 """Steps simulated together where every step has contexts of its own."""
 SLOW_STEPS = 10**4
-"""The same, one step at a time: about a second for each policy."""
+"""The same, one step at a time: a few seconds for each policy."""
 LARGEST = 10**18
 """Steps and counts have to fit into 64 bits."""
 
@@ -104,11 +104,16 @@ class Simulation:
             writer.writerows(rows)
 
     @property
+    def _contextual(self) -> bool:
+        return isinstance(self.environment, Contextual)
+
+    @property
     def note(self) -> str:
         """What does not hold for these runs."""
         text = "simulated with seeded noise: no privacy holds for these runs"
         if not getattr(self.environment, "bounded", True):
-            text += "; rewards leave the range that the noise is calibrated to, so no guarantee would hold live either"
+            leaving = "rewards and contexts leave the bounds" if self._contextual else "rewards leave the range"
+            text += f"; {leaving} that the noise is calibrated to, so no guarantee would hold live either"
         return text
 
     def to_json(self) -> dict[str, Any]:
@@ -140,7 +145,7 @@ def simulate(
     is always the horizon. The numbers of a policy depend on the seed and on the policy, environment, horizon
     and runs, not on the other policies or on the number of processes. In a contextual environment all policies of a
     run see the same contexts; what is compiled for it is spread over threads instead of processes, and is compiled
-    before the clock starts. Policies that it is not compiled for are played one step at a time: 10^4 steps a second.
+    before the clock starts. Policies that it is not compiled for are played one step at a time: some thousand a second.
 
     >>> import private_bandits as pb
     >>> result = pb.simulate({"private": pb.AdaCUCB(2, pb.zCDP(0.1), beta=1)}, pb.Bernoulli([0.9, 0.1]),

@@ -1,0 +1,339 @@
+"""Trees, and contexts that are private as well (joint DP): what breaks the promise is caught, what keeps it is not."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import private_bandits as pb
+from private_bandits.audit import inside as exact
+from private_bandits.audit import of_factory, of_policy, shipped
+from private_bandits.audit.accounts import examine, total_of
+from private_bandits.audit.evidence import Claim
+from private_bandits.audit.scenario import Scenario, play
+from private_bandits.audit.script import Move, random_script
+from private_bandits.audit.target import Offers, Target
+from private_bandits.episode import Episode
+from private_bandits.errors import InvalidInput
+from private_bandits.ledger import Release
+from private_bandits.moments import MomentScale
+from private_bandits.policies import Offer
+from private_bandits.policies.contextual import STEPS
+from private_bandits.policies.private_contexts import MomentsState
+
+RHO = pb.zCDP(0.5)
+
+
+def _rare(policy: type[pb.AdaCOFULPrivate] = pb.AdaCOFULPrivate) -> pb.AdaCOFULPrivate:
+    return policy(dimension=2, budget=RHO)
+
+
+def _tree(leaves: int = 7) -> pb.ShariffSheffet:
+    return pb.ShariffSheffet(dimension=2, budget=RHO, horizon=leaves)
+
+
+# Contexts that get out, or count for more than was declared.
+
+
+class _EndsByContext(pb.AdaCOFULPrivate):
+    def choose(self, state: MomentsState, offered: Offer, step: int) -> int:
+        state.seen = int(offered[0, 0] > 0)  # type: ignore[attr-defined]
+        return super().choose(state, offered, step)
+
+    def due(self, state: MomentsState, key: int, count: int, arrived: Any) -> bool:
+        return bool(count >= self.dimension + state.seen)  # type: ignore[attr-defined]
+
+
+class _EndsByAction(pb.AdaCOFULPrivate):
+    def entry_of(self, state: MomentsState, offered: Offer, played: int) -> tuple[int, tuple[int, ...]]:
+        state.seen = int(offered[played, 0] > 0)  # type: ignore[attr-defined]
+        return super().entry_of(state, offered, played)
+
+    def due(self, state: MomentsState, key: int, count: int, arrived: Any) -> bool:
+        return bool(count >= self.dimension + state.seen)  # type: ignore[attr-defined]
+
+
+class _ShownByChoose(pb.AdaCOFULPrivate):
+    def choose(self, state: MomentsState, offered: Offer, step: int) -> int:
+        state.width += float(offered[0, 0]) * 1e-9
+        return super().choose(state, offered, step)
+
+
+class _ShownByArrive(pb.AdaCOFULPrivate):
+    def entry_of(self, state: MomentsState, offered: Offer, played: int) -> tuple[int, tuple[int, ...]]:
+        state.last = super().entry_of(state, offered, played)[1]  # type: ignore[attr-defined]
+        return 0, state.last  # type: ignore[attr-defined]
+
+    def arrive(self, state: MomentsState, key: int, weight: tuple[int, ...]) -> Callable[[], None]:
+        state.width += state.last[0] * 1e-9  # type: ignore[attr-defined]
+        return super().arrive(state, key, weight)
+
+
+class _SumByAction(pb.AdaCOFULPrivate):
+    def entry_of(self, state: MomentsState, offered: Offer, played: int) -> tuple[int, tuple[int, ...]]:
+        return played, super().entry_of(state, offered, played)[1]
+
+
+class _LongIsRefused(pb.AdaCOFULPrivate):
+    def offer(self, actions: Any) -> Offer:
+        if np.linalg.norm(actions, axis=1).max() > 2:
+            raise InvalidInput("an action is too long")
+        return super().offer(actions)
+
+
+class _RewardsOnly(MomentScale):
+    @property
+    def sensitivity(self) -> float:
+        return 2.0  # of the sum of a r
+
+
+class _MatrixOnly(MomentScale):
+    @property
+    def sensitivity(self) -> float:
+        return math.sqrt(2) * self.kappa
+
+
+def _scaled(kind: type[MomentScale]) -> pb.Agent:
+    agent = pb.Agent(_rare())
+    scale = agent._door._moments
+    assert scale is not None
+    agent._door._moments = kind(scale.dimension, STEPS, scale.low, scale.high, scale.matrix_share)
+    return agent
+
+
+class _AsOffered(pb.AdaCOFULPrivate):
+    def offer(self, actions: Any) -> Offer:
+        return (np.asarray(actions, float) / self.unit).astype(np.int64)
+
+
+class _NotShortened(MomentScale):
+    def coordinates(self, action: tuple[int, ...], reward: int, steps: int) -> list[int]:
+        longest = math.ceil(math.hypot(self.context_steps, *action))
+        whole = MomentScale.coordinates(replace(self, context_steps=longest), action, reward, steps)
+        return [round(part * (longest / self.context_steps) ** 2) for part in whole]
+
+
+def _not_shortened() -> pb.Agent:
+    agent = pb.Agent(_rare(_AsOffered))
+    agent._door._moments = _NotShortened(2, STEPS, 0.0, 1.0, 0.5)
+    return agent
+
+
+class _TellsInRepr(pb.Agent):
+    def __repr__(self) -> str:
+        return f"Agent({[table.tolist() for table in self._private.offered.values()]})"
+
+
+class _ShowsLastAction(pb.Agent):
+    @property
+    def last(self) -> list[int]:
+        return [decision.action for decision in self.open_decisions]
+
+
+# Trees that hold a person more often than they pay for.
+
+
+def _not_shared() -> pb.Agent:
+    """Each node has the whole budget."""
+    agent = pb.Agent(_tree())
+    agent._door._per_release = agent._door.budget
+    return agent
+
+
+def _endless(policy: Any = None) -> pb.Agent:
+    """The tree goes on where it should begin anew: 20 levels on a budget for two."""
+    agent = pb.Agent(policy or _tree(3))
+    agent._policy = replace(policy or _tree(3), horizon=10**6)
+    return agent
+
+
+class _LeavesToo(pb.Agent):
+    """Releases the leaf beside the node that it completes, and tells the ledger of the node alone."""
+
+    leaf: Any = None
+
+    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
+        door, full = self._door, episode.with_one_more(weight, reward)
+        if whole.count > full.count:
+            size, level = len(full.weight_sums), door._per_release.level
+            self.leaf = door._noise.calibrate("gaussian", level, full.sensitivity_l2, size, 0)(full.totals)
+        return super()._release(episode, weight, reward, whole)
+
+
+class _Again(pb.Agent):
+    """Releases the oldest node once more with every reward, under a name of its own."""
+
+    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
+        if episode.kept:
+            once_more = episode.kept[0]._copy()
+            once_more.key = 1000 + len(self._door.ledger)
+            self._door.release(once_more)
+        return super()._release(episode, weight, reward, whole)
+
+
+BROKEN: dict[str, tuple[Callable[[], pb.Agent], str]] = {
+    "episode ends by what was offered": (lambda: pb.Agent(_rare(_EndsByContext)), ""),
+    "episode ends by what was played": (lambda: pb.Agent(_rare(_EndsByAction)), ""),
+    "choose puts the context into the state": (lambda: pb.Agent(_rare(_ShownByChoose)), exact.MOVES),
+    "arrive puts the context into the state": (lambda: pb.Agent(_rare(_ShownByArrive)), exact.MOVES),
+    "a sum for each action": (lambda: pb.Agent(_rare(_SumByAction)), ""),
+    "long contexts are refused": (lambda: pb.Agent(_rare(_LongIsRefused)), exact.MOVES),
+    "repr tells contexts": (lambda: _TellsInRepr(_rare()), exact.MOVES),
+    "everyone sees what was recommended": (lambda: _ShowsLastAction(_rare()), exact.MOVES),
+    "sensitivity of rewards only": (lambda: _scaled(_RewardsOnly), "a sum moves by more"),
+    "sensitivity of the matrix only": (lambda: _scaled(_MatrixOnly), "a sum moves by more"),
+    "contexts of any length": (_not_shortened, "a sum moves by more"),
+    "tree: whole budget for each node": (_not_shared, "one person costs more"),
+    "tree: does not begin anew": (_endless, "one person costs more"),
+    "tree: leaves are not in the ledger": (lambda: _LeavesToo(_tree()), "one draw per release"),
+    "tree: a node twice": (lambda: _Again(_tree()), "one person costs more"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_agents_are_caught(name: str) -> None:
+    make, title = BROKEN[name]
+    found = exact.examine(of_factory(make, RHO), scripts=2)
+    assert any(title in flaw.title for flaw in found.flaws), found
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [_rare(), _tree(3), _tree(1000), pb.AdaCOFULPrivate(dimension=1, budget=RHO, matrix_share=0.2, context_norm=7.0)],
+    ids=["rare", "small tree", "large tree", "one dimension"],
+)
+@pytest.mark.parametrize("reward_range", [(0.0, 1.0), (-3.0, 1.0)], ids=str)
+def test_right_agents_are_not_accused(policy: Any, reward_range: tuple[float, float]) -> None:
+    found = exact.examine(of_policy(policy, reward_range), scripts=1)
+    assert not found.flaws
+    assert not found.blind
+    assert 0.3 < found.worst <= 1
+
+
+@pytest.mark.parametrize("name", ["linpriv", "linpriv-shared", "shariff-sheffet", "adac-oful-private"])
+def test_the_dearest_person_costs_the_whole_budget(name: str) -> None:
+    """All levels of a tree, at the largest distance; if it were less, replays were blind or noise was too large."""
+    target = next(t for t in shipped(name) if t.claim)
+    tells = [move for _ in range(9) for move in (Move("ask"), Move("tell", 0, 1.0, 1))]
+    base = exact.replay(target, tuple(tells), {}, None)
+    costs = []
+    for change in exact._changes(target, base, 99, random.Random(1)):
+        other = exact.replay(target, tuple(tells), change, [d.answer for d in base.draws])
+        costs.append(exact._compare(target, base, other, change, found := exact.Sensitivity()))
+        assert not found.flaws
+    assert 1 - 1e-5 < max(costs) <= 1
+
+
+def test_only_what_the_changed_person_is_recommended_is_left_out() -> None:
+    target = of_policy(_rare())
+    script = random_script(random.Random(3), 3, 40)
+    base = exact.replay(target, script, {}, None)
+    recommended = [shown for shown in base.shown if shown.decision == 2]
+    assert recommended
+    assert len(base.seen_by_others({2})) == len(base.shown) - len(recommended)
+    assert base.seen_by_others(()) == [shown.text for shown in base.shown]
+
+
+def test_decisions_that_were_given_up_are_changed_too() -> None:
+    target = of_policy(_rare())
+    script = (Move("ask"), Move("ask"), Move("ask"), Move("give up", 1), Move("tell", 0, 1.0), Move("tell", 0, 1.0))
+    base = exact.replay(target, script, {}, None)
+    assert list(base.told) == [0, 2]
+    assert {i for change in exact._changes(target, base, 99, random.Random(1)) for i in change} == {0, 1, 2}
+
+
+def test_where_contexts_are_public_only_rewards_change() -> None:
+    target = of_policy(pb.AdaCOFUL(dimension=2, budget=RHO))
+    base = exact.replay(target, random_script(random.Random(3), 3, 40), {}, None)
+    every = [one for change in exact._changes(target, base, 99, random.Random(1)) for one in change.values()]
+    assert len(every) == len(base.told) + 1
+    assert all(one.offered is None and not one.turn for one in every)
+
+
+def test_other_peoples_contexts_are_as_far_away_as_sums_can_move() -> None:
+    offers = Offers(_rare())
+    furthest, mirrored, *_ = offers.instead(4)
+    scale = offers.policy.moments(-1.0, 1.0)
+    steps = 2**24
+    rows = offers(4)[[0, 2]]  # the others: row 1 is short
+    for row, other, reward in [(rows[0], furthest[0], steps), (rows[1], mirrored[2], 0)]:
+        one, two = (tuple((a / offers.policy.unit).astype(int).tolist()) for a in (row, other))
+        moved = np.subtract(scale.coordinates(one, steps, steps), scale.coordinates(two, reward, steps))
+        assert np.linalg.norm(moved) == pytest.approx(steps * scale.sensitivity, rel=1e-5)
+
+
+# The ledger of a tree.
+
+
+def _told(agent: pb.Agent, rewards: int) -> pb.Ledger:
+    for step in range(rewards):
+        agent.tell(agent.ask(actions=Offers(agent.policy)(step)), 1.0)
+    return agent.ledger
+
+
+@pytest.mark.parametrize(
+    "policy", [_tree(), pb.LinPrivShared(dimension=2, budget=RHO, horizon=7)], ids=["joint", "linear"]
+)
+def test_the_total_of_a_tree_is_recomputed_from_its_nodes(policy: Any) -> None:
+    for rewards, share in [(1, 1 / 3), (2, 2 / 3), (4, 1.0), (20, 1.0)]:
+        ledger = _told(pb.Agent(policy), rewards)
+        total, flaws = examine(ledger, Claim("zCDP", 0.5))
+        assert total == pytest.approx(0.5 * share, rel=1e-9)
+        assert total <= ledger.total <= 0.5
+        assert not flaws
+
+
+def test_the_ledger_of_a_tree_tells_when_too_much_was_spent() -> None:
+    shared = pb.LinPrivShared(dimension=2, budget=RHO, horizon=3)
+    for make, total in [(_not_shared, 1.5), (_endless, 1.0), (lambda: _endless(shared), 1.0)]:
+        ledger = _told(make(), 8)
+        assert total_of(ledger, Claim("zCDP", 0.5)) == pytest.approx(total, rel=1e-9)
+        assert [flaw.title for flaw in examine(ledger, Claim("zCDP", 0.5))[1]] == ["more was spent than promised"]
+
+
+# From outside.
+
+
+def test_the_view_leaves_out_what_the_person_of_the_secret_is_recommended() -> None:
+    scenario = Scenario(steps=6, secret=3, levels=(0.0, 1.0, -1.0), batch=2, looks=2)
+    private, public = of_policy(_rare()), of_policy(pb.AdaCOFUL(dimension=2, budget=RHO))
+    assert len(play(private, scenario, 1.0, look=False)[0]) == 7
+    assert len(play(public, scenario, 1.0, look=False)[0]) == 8
+
+
+def _seeded(secret_context: bool) -> Target:
+    """Without noise, so that the two worlds can be compared."""
+    policy = pb.AdaCOFULPrivate(dimension=2, budget=pb.NoPrivacy())
+    return replace(of_policy(policy), private_contexts=secret_context)
+
+
+def test_the_person_of_the_secret_is_offered_something_else() -> None:
+    scenario = Scenario(steps=2, secret=0, levels=(0.0, 0.0, 0.0), looks=0)
+    low, high = (play(_seeded(True), scenario, world, look=True)[1] for world in (0.0, 1.0))
+    matrix = [name for name in low if name.startswith("ledger/") and name[-2:] in ("/0", "/1", "/2")]
+    assert any(low[name] != high[name] for name in matrix)
+    low, high = (play(_seeded(False), scenario, world, look=True)[1] for world in (0.0, 1.0))
+    assert all(low[name] == high[name] for name in matrix)
+
+
+class _TellsTheNext(pb.AdaCOFULPrivate):
+    """What is recommended depends on the context of the one before, and on nothing else."""
+
+    def choose(self, state: MomentsState, offered: Offer, step: int) -> int:
+        before = getattr(state, "before", 0)
+        state.before = int(offered[0, 0] > 0)  # type: ignore[attr-defined]
+        return before
+
+
+def test_a_leak_of_contexts_is_seen_from_outside() -> None:
+    target = of_policy(_rare(_TellsTheNext))
+    every = [Scenario(steps=9, secret=secret, levels=(0.5, 0.5, 0.5), looks=2) for secret in range(9)]
+    low, high = ([play(target, one, world, look=False) for one in every] for world in (0.0, 1.0))
+    assert low != high
+    assert all(len(actions) == 10 for actions, _ in low + high)
