@@ -28,7 +28,7 @@ OTHER_TABLES = {
     "turned": -table(0),
     "long": 1e6 * table(1),
     "more rows": table(2, rows=9),
-    "huge": np.full((3, 2), 1e300),
+    "huge": np.full((3, 2), 1e150),
 }
 
 
@@ -78,6 +78,14 @@ def test_long_contexts_are_shortened_without_a_word() -> None:
         assert np.allclose(released[0], released[1], atol=1e-5)
         with pytest.raises(InvalidInput, match="an error would tell"):
             cls(dimension=2, budget=pb.zCDP(1), long_actions="refuse")
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_lengths_beyond_floating_point_are_shortened_too() -> None:
+    policy = pb.AdaCOFULPrivate(dimension=2, budget=pb.zCDP(1))
+    assert np.array_equal(policy.offer([[1e300, 0.0], [-1e300, 1e300]]), policy.offer([[1e9, 0.0], [-1e9, 1e9]]))
+    with pytest.raises(InvalidInput, match="norm at most 1, got"):
+        pb.AdaCOFUL(dimension=2, budget=pb.zCDP(1)).offer([[1e300, 1e300]])
 
 
 @pytest.mark.parametrize("cls", BOTH)
