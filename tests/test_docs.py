@@ -70,10 +70,17 @@ def test_the_demo_runs_and_draws(tmp_path: Path) -> None:
     assert (tmp_path / "regret.png").stat().st_size > 10_000
 
 
-def test_the_linear_example_runs_and_draws(tmp_path: Path) -> None:
-    example = str(ROOT / "examples" / "linear_bandit.py")
+@pytest.mark.parametrize(
+    ("name", "options", "pictures"),
+    [
+        ("linear_bandit.py", ["--visitors", "3000"], ["linear-design.png", "linear-phases.png"]),
+        ("contextual_bandit.py", ["--patients", "1000"], ["contextual-episodes.png"]),
+    ],
+)
+def test_examples_run_and_draw(name: str, options: list[str], pictures: list[str], tmp_path: Path) -> None:
+    example = str(ROOT / "examples" / name)
     done = subprocess.run(
-        [sys.executable, example, "--visitors", "3000", "--out", str(tmp_path)],
+        [sys.executable, example, *options, "--out", str(tmp_path)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -81,5 +88,5 @@ def test_the_linear_example_runs_and_draws(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "promised" in done.stdout
-    for name in ("linear-design.png", "linear-phases.png"):
-        assert (tmp_path / name).stat().st_size > 10_000
+    for picture in pictures:
+        assert (tmp_path / picture).stat().st_size > 10_000

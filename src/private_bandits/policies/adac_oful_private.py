@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -26,6 +27,12 @@ class AdaCOFULPrivate(PrivateContextPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_optimism(self, "growth")
+
+    @property
+    def noise_levels(self) -> int:
+        """Each release but the first multiplies the count by at least 1 + C, from d on."""
+        after_first = math.log(max(1.0, self.horizon / self.dimension)) / math.log1p(self.growth)
+        return 2 + min(self.horizon, int(after_first))
 
     def due(self, state: MomentsState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
         """When as many are waiting as the schedule asks for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -51,10 +52,10 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
     l = max(lambda, Y):  V = G + (l + Y) I,  theta = V^-1 u, and the action of the largest
     <theta, a> + width ||a|| in V^-1 is recommended,
 
-        width = s sqrt(2 log(3/delta) + log(det V/l^d)) + S min(sqrt(h), h/sqrt(m)) + noise of u sqrt(f/m)
+        width = s sqrt(2 log(3 k/delta) + log(det V/l^d)) + S min(sqrt(h), h/sqrt(m)) + noise of u sqrt(f/m)
 
-    h = l + 2 Y, m: the least eigenvalue of V (at least l), f = f(d, delta/(3 T)). Shariff and Sheffet (2018,
-    Proposition 4) with the eigenvalues of V, which is public here, where they are better than bounds.
+    k: how many values l may take, h = l + 2 Y, m: the least eigenvalue of V (at least l), f = f(d, delta/(3 T)).
+    Shariff and Sheffet (2018, Proposition 4) with the eigenvalues of V, which is public here, in place of bounds.
 
     matrix_share: of the budget, for the matrix; the rest is the vector's. Actions longer than context_norm are
     shortened without a word, because an error would tell of them.
@@ -92,6 +93,11 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
         """b of each release."""
         return self.promise.shared(max(1, self.tree_levels)).variance_factor
 
+    @property
+    @abstractmethod
+    def noise_levels(self) -> int:
+        """How many values the number of noises, and with it l, takes within the horizon, at most."""
+
     def start(self, low: float, high: float) -> MomentsState:
         """Nothing is known."""
         return self._settled(MomentsState(low, high, 0, PrefixSum(np.zeros(self.moments(low, high).size))))
@@ -113,7 +119,7 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
         most = least + 2 * spread
         tail = noise_tail(d, self.delta / (3 * self.horizon)) / float(values[0])
         state.width = (
-            reward_width(state.high - state.low, self.delta / 3, growth)
+            reward_width(state.high - state.low, self.delta / (3 * self.noise_levels), growth)
             + self.parameter_norm * min(math.sqrt(most), most / math.sqrt(values[0]))
             + sd * self.context_norm * scale.reward_reach * math.sqrt(tail)
         )

@@ -26,6 +26,11 @@ class ShariffSheffet(PrivateContextPolicy):
         """Enough for the horizon; then another tree begins."""
         return levels_for(self.horizon)
 
+    @property
+    def noise_levels(self) -> int:
+        """A prefix is of at most as many nodes as the tree has levels."""
+        return self.tree_levels + 1
+
     def due(self, state: MomentsState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
         """With every reward."""
         return True
