@@ -144,8 +144,9 @@ class Agent:
         file, settings, ledger = SqliteStore.open(Path(path))
         try:
             door = _door(settings, ledger)
+            state = file.load(settings, door.open_episode)
             agent = cls.__new__(cls)
-            agent._wire(settings, file, door, *file.load(settings, door.open_episode))
+            agent._wire(settings, file, door, *state)
         except BaseException as error:
             file.close()
             if isinstance(error, sqlite3.Error):
@@ -195,7 +196,8 @@ class Agent:
         """The next decision, or a list of n. actions: what there is to choose from, where it changes (contextual).
 
         Many may be open at once: they walk through the policy's plan (at first every arm once) and beyond it
-        get the current public choice. `person` counts only where max_rewards_per_person is set.
+        get the current public choice. `person` counts only where max_rewards_per_person is set. Where contexts are
+        private, n decisions from one table count as n contexts.
         """
         if self._lock._is_owned():  # type: ignore[attr-defined]
             self._refuse_reentry()
@@ -377,7 +379,7 @@ class Agent:
             except NoiseFailed as failed:  # raised before anything was written; nothing else may open it again
                 undo()
                 self._reopen(key, decision, offered)
-                return failed
+                return failed.with_traceback(None)  # its frames hold the action, which may be private
             self._learn(row)
         else:
             episode.add(weight, reward)
@@ -592,11 +594,12 @@ class Agent:
         """What may be raised of an error; in the middle of a change the file is right, and this agent may not be.
 
         The next agent on the file draws noise for the same sums anew. So nothing of a release that is not on disk may
-        be seen: the frames that hold it, which crash reporters log, are dropped.
+        be seen: the frames that hold it, which crash reporters log, are dropped; and so are those that hold contexts,
+        where these are private.
         """
-        if not self._dirty:
+        if not self._dirty and not self._hides_offers:
             return error
-        if self._ended is None:
+        if self._dirty and self._ended is None:
             self._end("was interrupted", readable=False)
         error.__context__ = error.__cause__ = None
         return error.with_traceback(None)

@@ -246,16 +246,24 @@ class SqliteStore:
             asked=asked,
             generation=self._generation,
         )
-        rows = self._all("SELECT number, generation, action, person, offered FROM decisions ORDER BY number")
-        for number, generation, action, person, text in rows:
-            offered = None if text is None else np.array(json.loads(text), dtype=np.int64)
+        damaged: list[int] = []
+        for number, generation, action, person, text in self._decisions():
+            offered = None if text is None else _load_offered(text)
+            if text is not None and offered is None:
+                damaged.append(number)
             key = f"{settings.token}-{generation}-{number}"
             if offered is not None and settings.policy.private_contexts:
                 private.offered[key], offered = offered, None
             public.open[key] = OpenDecision(number, action, person, offered)
             if public.waiting:
                 public.waiting[action] += 1
+        if damaged:  # told here, as in _load_episodes
+            raise AgentFileInvalid(f"{self._path} is damaged: the actions of decision {damaged[0]} cannot be read")
         return public, private
+
+    def _decisions(self) -> list[tuple[Any, ...]]:
+        rows = self._all("SELECT number, generation, action, person, offered FROM decisions ORDER BY number")
+        return [(*row[:4], row[4] and _Hidden(row[4])) for row in rows]
 
     def _load_episodes(self, open_episode: Callable[[int, int, int], Episode]) -> dict[int, Episode]:
         # None, and told here: an exception, or a local of the frame that raises it, could show a sum.
@@ -371,6 +379,14 @@ class SqliteStore:
 
 def _offered_text(offered: Offer | None) -> _Hidden | None:
     return None if offered is None else _Hidden(json.dumps(offered.tolist()))
+
+
+def _load_offered(text: _Hidden) -> Offer | None:
+    try:
+        table = np.array(json.loads(text.text))
+    except (ValueError, TypeError):
+        return None
+    return table if table.ndim == 2 and table.dtype == np.int64 else None
 
 
 def _load_episode(text: _Hidden, open_episode: Callable[[int, int, int], Episode]) -> Episode | None:

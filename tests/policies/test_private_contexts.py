@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
+import traceback
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,16 @@ import numpy as np
 import pytest
 
 import private_bandits as pb
-from private_bandits.errors import InvalidInput, NoiseFailed
+from private_bandits.errors import AgentFileInvalid, InvalidInput, NoiseFailed, PolicyFailed
 from private_bandits.noise import ExactNoise, Mechanism
 from private_bandits.policies import Policy
+from private_bandits.policies.private_contexts import MomentsState
+
+
+class Failing(ExactNoise):
+    def calibrate(self, *arguments: object) -> Mechanism:
+        raise NoiseFailed("the noise could not be drawn: nothing was released and nothing was changed")
+
 
 BOTH = (pb.ShariffSheffet, pb.AdaCOFULPrivate)
 
@@ -80,12 +90,60 @@ def test_long_contexts_are_shortened_without_a_word() -> None:
             cls(dimension=2, budget=pb.zCDP(1), long_actions="refuse")
 
 
-@pytest.mark.filterwarnings("ignore:overflow")
 def test_lengths_beyond_floating_point_are_shortened_too() -> None:
     policy = pb.AdaCOFULPrivate(dimension=2, budget=pb.zCDP(1))
     assert np.array_equal(policy.offer([[1e300, 0.0], [-1e300, 1e300]]), policy.offer([[1e9, 0.0], [-1e9, 1e9]]))
+    with pytest.raises(InvalidInput, match="table of numbers"):
+        policy.offer([[10**400, 1]])
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_lengths_beyond_floating_point_are_refused_where_contexts_are_public() -> None:
     with pytest.raises(InvalidInput, match="norm at most 1, got"):
         pb.AdaCOFUL(dimension=2, budget=pb.zCDP(1)).offer([[1e300, 1e300]])
+
+
+def frames_of(error: BaseException) -> str:
+    """What a crash reporter would log, without the frame of the test."""
+    assert error.__traceback__ is not None
+    report = traceback.TracebackException(type(error), error, error.__traceback__.tb_next, capture_locals=True)
+    return "".join(report.format())
+
+
+class Unlucky(pb.AdaCOFULPrivate):
+    """Fails when it learns."""
+
+    def learn(self, state: MomentsState, release: pb.Release, step: int) -> None:
+        raise ValueError("of a release")
+
+
+def test_no_frame_of_a_failure_shows_a_context() -> None:
+    marked = np.array([[0.123456789, 0.2], [0.3, 0.4]])
+    grid = str(int(0.123456789 * 2**20))
+    unlucky = pb.Agent(Unlucky(dimension=2, budget=pb.zCDP(1)), (-1, 1))
+    failing = pb.Agent(pb.ShariffSheffet(dimension=2, budget=pb.zCDP(1)), (-1, 1))
+    failing._door._noise = Failing()
+    for agent, first in ((unlucky, 1), (failing, 0)):
+        decisions = [agent.ask(actions=marked) for _ in range(first + 1)]
+        for decision in decisions[:-1]:
+            agent.tell(decision, 1.0, played=0)
+        with pytest.raises((PolicyFailed, NoiseFailed)) as caught:
+            agent.tell(decisions[-1], 1.0, played=0)
+        assert "in tell" in frames_of(caught.value)
+        assert grid not in frames_of(caught.value)
+
+
+@pytest.mark.parametrize("text", ["[[1,2", "[1, 2]", '"x"', "[[1.5, 2]]", "null"])
+def test_a_damaged_table_is_told_without_it(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with pb.Agent(pb.AdaCOFULPrivate(dimension=2, budget=pb.zCDP(1)), (-1, 1), path=path) as agent:
+        agent.ask(actions=[[0.123456789, 0.2]])
+        agent.ask(actions=[[0.3, 0.4]])
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        file.execute("UPDATE decisions SET offered = ? WHERE number = 2", (text,))
+    with pytest.raises(AgentFileInvalid, match="actions of decision 2 cannot be read") as caught:
+        pb.Agent.open(path)
+    assert str(int(0.123456789 * 2**20)) not in frames_of(caught.value)
 
 
 @pytest.mark.parametrize("cls", BOTH)
@@ -111,10 +169,6 @@ def test_contexts_are_kept_as_private_state_only(cls: type[pb.AdaCOFULPrivate], 
 
 
 def test_a_failed_draw_gives_the_context_back() -> None:
-    class Failing(ExactNoise):
-        def calibrate(self, *arguments: object) -> Mechanism:
-            raise NoiseFailed("the noise could not be drawn: nothing was released and nothing was changed")
-
     agent = pb.Agent(pb.ShariffSheffet(dimension=2, budget=pb.zCDP(1)), (-1, 1))
     for step in range(3):
         agent.tell(agent.ask(actions=table(step)), 1.0)

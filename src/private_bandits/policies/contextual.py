@@ -74,7 +74,7 @@ class ContextualPolicy(Policy[State]):
             raise InvalidInput(f"{type(self).__name__} needs ask(actions=...), a row of {self.dimension} numbers each")
         try:
             rows = np.asarray(actions, dtype=float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InvalidInput("actions must be a table of numbers, one row an action; got something else") from None
         if rows.ndim != 2 or rows.shape[1] != self.dimension or not len(rows):
             raise InvalidInput(

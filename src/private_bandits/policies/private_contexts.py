@@ -54,7 +54,7 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
 
         width = s sqrt(2 log(3 k/delta) + log(det V/l^d)) + S min(sqrt(h), h/sqrt(m)) + noise of u sqrt(f/m)
 
-    k: how many values l may take, h = l + 2 Y, m: the least eigenvalue of V (at least l), f = f(d, delta/(3 T)).
+    k: how many values l may take (1 without noise), h = l + 2 Y, m: the least eigenvalue of V (at least l), f = f(d, delta/(3 T)).
     Shariff and Sheffet (2018, Proposition 4) with the eigenvalues of V, which is public here, in place of bounds.
 
     matrix_share: of the budget, for the matrix; the rest is the vector's. Actions longer than context_norm are
@@ -83,6 +83,11 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
     def example(cls, budget: Budget) -> Self:
         """Two dimensions."""
         return cls(dimension=2, budget=budget, horizon=1000)
+
+    def offer(self, actions: Any) -> Offer:
+        """Shortened without a word, however long they are."""
+        with np.errstate(all="ignore"):
+            return super().offer(actions)
 
     def moments(self, low: float, high: float) -> MomentScale:
         """What a person adds."""
@@ -118,8 +123,9 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
         growth = float(np.log(values).sum()) - d * math.log(least)
         most = least + 2 * spread
         tail = noise_tail(d, self.delta / (3 * self.horizon)) / float(values[0])
+        levels = self.noise_levels if self._release_variance else 1
         state.width = (
-            reward_width(state.high - state.low, self.delta / (3 * self.noise_levels), growth)
+            reward_width(state.high - state.low, self.delta / (3 * levels), growth)
             + self.parameter_norm * min(math.sqrt(most), most / math.sqrt(values[0]))
             + sd * self.context_norm * scale.reward_reach * math.sqrt(tail)
         )
