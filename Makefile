@@ -28,6 +28,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/design.py
 	$(BIN)/python benchmarks/placement.py
 	$(BIN)/python benchmarks/contextual.py
+	$(BIN)/python benchmarks/live_contextual.py
 
 # Wheels only, each with its hash. virtualenv stands in where Python comes without ensurepip.
 $(READY): requirements/lock.txt pyproject.toml

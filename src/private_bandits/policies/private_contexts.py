@@ -54,8 +54,9 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
 
         width = s sqrt(2 log(3 k/delta) + log(det V/l^d)) + S min(sqrt(h), h/sqrt(m)) + noise of u sqrt(f/m)
 
-    k: how many values l may take (1 without noise), h = l + 2 Y, m: the least eigenvalue of V (at least l), f = f(d, delta/(3 T)).
-    Shariff and Sheffet (2018, Proposition 4) with the eigenvalues of V, which is public here, in place of bounds.
+    k: how many values l may take (1 without noise), h = l + 2 Y, m: the least eigenvalue of V (at least l),
+    f = f(d, delta/(3 T)). Shariff and Sheffet (2018, Proposition 4) with the eigenvalues of V, which is public here, in
+    place of bounds.
 
     matrix_share: of the budget, for the matrix; the rest is the vector's. Actions longer than context_norm are
     shortened without a word, because an error would tell of them.
