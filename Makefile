@@ -9,6 +9,9 @@ READY := $(VENV)/.ready
 demo: $(READY)
 	$(BIN)/python examples/doctor_bandit.py
 
+# Matrices are small and tests run side by side: more threads for one of them only wait.
+test test-full: export OPENBLAS_NUM_THREADS = 1
+
 test: lint
 	$(BIN)/python -m pytest -n auto -m "not full"
 
@@ -29,6 +32,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/placement.py
 	$(BIN)/python benchmarks/contextual.py
 	$(BIN)/python benchmarks/live_contextual.py
+	$(BIN)/python benchmarks/rivals.py
 
 # Wheels only, each with its hash. virtualenv stands in where Python comes without ensurepip.
 $(READY): requirements/lock.txt pyproject.toml

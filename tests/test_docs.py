@@ -90,3 +90,49 @@ def test_examples_run_and_draw(name: str, options: list[str], pictures: list[str
     assert "promised" in done.stdout
     for picture in pictures:
         assert (tmp_path / picture).stat().st_size > 10_000
+
+
+def test_the_example_of_an_own_policy_runs() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "own_policy.py"), "--patients", "300"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for name in ("own-moss", "own-explore-then-commit"):
+        assert f"{name} keeps the rules" in done.stdout
+
+
+def test_own_policies_are_printed_as_they_run() -> None:
+    """The classes of the page are those of the example, to the letter, and as short as it says."""
+    page = (ROOT / "docs" / "own-policy.md").read_text(encoding="utf-8")
+    example = (ROOT / "examples" / "own_policy.py").read_text(encoding="utf-8")
+    lines = []
+    for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        for part in block.split("\n\n\n"):
+            if re.match("@dataclass|class (?!Test)", part):
+                assert part.strip() in example
+                lines.append(sum(bool(re.match(r'\s*[^\s"]', line)) for line in part.splitlines()))
+    index, state, policy = lines  # without empty lines and docstrings
+    assert index <= 10
+    assert state + policy <= 40
+
+
+def test_the_tables_for_choosing_a_budget_are_what_the_code_prints() -> None:
+    page = ROOT / "docs" / "choosing.md"
+    done = subprocess.run(
+        [sys.executable, "-c", code_of(page)], capture_output=True, text=True, timeout=120, check=True
+    )
+    printed = [line for line in done.stdout.splitlines() if line.startswith("|")]
+    assert len(printed) == 11
+    for line in printed:
+        assert line in page.read_text(encoding="utf-8").splitlines()
+
+
+def test_the_picture_for_choosing_is_drawn(tmp_path: Path) -> None:
+    script = str(ROOT / "benchmarks" / "choosing.py")
+    options = ["--horizon", "1000", "--runs", "3", "--out", str(tmp_path)]
+    subprocess.run([sys.executable, script, *options], capture_output=True, timeout=120, check=True)
+    assert (tmp_path / "choosing-odds.png").stat().st_size > 10_000

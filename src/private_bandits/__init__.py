@@ -13,11 +13,12 @@ from private_bandits import errors
 from private_bandits.agent import Agent, Decision
 from private_bandits.budget import ApproxDP, NoPrivacy, PureDP, RenyiDP, zCDP
 from private_bandits.design import Design, optimal_design, small_design
-from private_bandits.environments import Bernoulli, Contextual, Linear
+from private_bandits.environments import Bernoulli, Contextual, Linear, Replay, ReplayResult
 from private_bandits.features import Features
 from private_bandits.guarantee import Guarantee
 from private_bandits.ledger import Ledger, Release
 from private_bandits.policies import (
+    DPSE,
     AdaCGOPE,
     AdaCGOPEEnd,
     AdaCGOPEVar,
@@ -27,16 +28,19 @@ from private_bandits.policies import (
     AdaPUCB,
     Estimate,
     HannaGOPE,
+    IndexPolicy,
     LiGOPE,
     LinPriv,
     LinPrivShared,
     ShariffSheffet,
+    TreeUCB,
 )
 from private_bandits.simulation import Simulation, simulate
 
-__version__ = "0.5.0"
+__version__ = "0.6.0"
 
 __all__ = [
+    "DPSE",
     "AdaCGOPE",
     "AdaCGOPEEnd",
     "AdaCGOPEVar",
@@ -54,6 +58,7 @@ __all__ = [
     "Features",
     "Guarantee",
     "HannaGOPE",
+    "IndexPolicy",
     "Ledger",
     "LiGOPE",
     "LinPriv",
@@ -63,8 +68,11 @@ __all__ = [
     "PureDP",
     "Release",
     "RenyiDP",
+    "Replay",
+    "ReplayResult",
     "ShariffSheffet",
     "Simulation",
+    "TreeUCB",
     "errors",
     "optimal_design",
     "simulate",

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from numbers import Integral
 from pathlib import Path
@@ -33,6 +33,7 @@ from private_bandits.errors import (
 )
 from private_bandits.guarantee import Guarantee, Unit, guarantee_for
 from private_bandits.ledger import Ledger, Release
+from private_bandits.logs import Column, Log, read_log
 from private_bandits.policies import POLICIES, Estimate, Offer, Policy
 from private_bandits.release import Door
 from private_bandits.rewards import RewardRange
@@ -57,6 +58,9 @@ class Decision(NamedTuple):
 
 _Told = tuple[str, OpenDecision, int, int]
 """A checked reward on its way into a sum: id, decision, action played, reward on the grid."""
+
+_Logged = tuple[int, tuple[int, ...], int, str | None]
+"""A row of a log on its way into a sum: the sum, the weight, the reward on the grid, the person."""
 
 _new_tuple = tuple.__new__  # twice as fast as calling the class, in the two calls that everyone waits for
 
@@ -339,6 +343,100 @@ class Agent:
             else:
                 return
             raise failure
+
+    # Starting from a log.
+
+    def warm_start(self, log: Any, *, arm: Column = "arm", reward: str = "reward", person: str = "person") -> int:
+        """Learn from a log of past rewards, before the first ask. Returns how many were taken.
+
+        log: a CSV file, a table such as a DataFrame, or tuples (arm, reward) or (arm, reward, person). An arm is a name
+        or an index; for contextual policies the vector that was played, in a column or, with arm=[...], in several.
+
+        The rewards of an arm are its first episode: they leave in one release, so a logged reward costs what any other
+        costs. Which arms were logged, how often and for whom is public. A logged play counts as a decision. With
+        max_rewards_per_person rows beyond the limit are dropped.
+
+        A value that is missing, or a reward outside the range, is refused with its row, and nothing changes; that
+        refusal is for who has the log, not to be published. With a file everything is on disk before this returns, or
+        nothing is: where it fails half-way, the agent ends, and has shown nothing.
+
+        >>> import private_bandits as pb
+        >>> agent = pb.Agent(pb.AdaCUCB(arms=["A", "B"], budget=pb.zCDP(0.1)))
+        >>> agent.warm_start([("A", 1.0), ("B", 0.0), ("A", 0.5)])
+        3
+        >>> [(row.key, row.count) for row in agent.ledger], agent.ledger.total <= 0.1
+        ([(0, 2), (1, 1)], True)
+        """
+        if not self._policy.takes_logs:
+            raise InvalidInput(
+                f"{type(self._policy).__name__} cannot start from a log, because its releases hold planned rewards: "
+                "use an index policy such as AdaCUCB, or AdaCOFUL"
+            )
+        required = ["arm", "reward"] if self._limit is None else ["arm", "reward", "person"]
+        found = read_log(log, {"arm": arm, "reward": reward, "person": person}, required)
+        rows = self._logged(found)  # before the lock: a value's own type may do anything
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._refuse_reentry()
+        with self._lock:
+            if self._ended is not None or self._dirty:
+                self._refuse()
+            if self._public.asked:
+                raise InvalidInput(
+                    f"a log comes before the first ask, and {self._public.asked} decisions were made: start a new agent"
+                )
+            sums = self._sums_of(rows)
+            try:
+                self._dirty = True  # in memory too: of a start that is cut short nothing may be seen
+                self._start_from(found.rows, rows, sums)
+                if self._file is not None:
+                    self._commit(self._file)
+                self._dirty = False
+            except BaseException as error:
+                failure = self._failure(error)
+            else:
+                return len(rows)
+            raise failure
+
+    def _logged(self, log: Log) -> list[_Logged]:
+        """Every row that is taken."""
+        grid = [self._range.to_grid(reward, self._steps) for reward in log.rewards(self._range)]
+        state = self._public.policy
+        if self._names:
+            entries = [self._policy.entry(state, action) for action in log.actions(self._names)]
+        else:
+            offered = self._policy.offer(log.columns["arm"])
+            assert offered is not None
+            entries = [self._policy.entry_of(state, offered, row) for row in range(log.rows)]
+        people = [None] * log.rows if self._limit is None else [*map(self._check_person, log.people())]
+        rows, taken = [], Counter[str | None]()
+        for entry, reward, who in zip(entries, grid, people, strict=True):
+            taken[who] += 1
+            if entry is not None and (self._limit is None or taken[who] <= self._limit):
+                rows.append((*entry, reward, who))
+        return rows
+
+    def _sums_of(self, rows: list[_Logged]) -> dict[int, Episode]:
+        """The first episodes, complete. Refused, on public grounds alone, where they do not fit."""
+        sums: dict[int, Episode] = {}
+        for slot, weight, reward, _ in rows:
+            if slot not in sums:
+                sums[slot] = self._open_episode(slot, 1, len(weight))
+            sums[slot].add(weight, reward)
+        return sums
+
+    def _start_from(self, decisions: int, rows: list[_Logged], sums: dict[int, Episode]) -> None:
+        public = self._public
+        public.asked = decisions
+        for slot, weight, _, person in rows:
+            self._policy.arrive(public.policy, slot, weight)
+            if person is not None:
+                self._people.count_rewards_of(person, 1)
+        self._private.episodes.update(sums)
+        for slot in sorted(sums):
+            row = self._release(sums[slot], (), 0, whole=sums[slot])
+            self._learn(row)
+            if self._file is not None:
+                self._file.summed([self._private.episodes[slot]], row)
 
     def _take(self, told: _Told) -> PrivateBanditsError | None:
         """Add a checked reward to its sum, and release the sum if that completes it.

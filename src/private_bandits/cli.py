@@ -118,6 +118,7 @@ def simulate(
     if setting == "finite":
         environment = Bernoulli(_numbers("means", means))
         options = {"n_arms": len(environment.means), "beta": beta, "variant": variant}
+        options |= {"horizon": _number("horizon", horizon)}
     elif setting == "contextual":
         environment = _contextual(dimension, arms, theta, seed, setting_as)
         options = {"dimension": dimension, "arms": arms, "horizon": _number("horizon", horizon)}

@@ -288,6 +288,10 @@ class SqliteStore:
         """A decision has its reward or was given up; the episodes that changed, and the release that followed."""
         if self._asked.pop(decision.number, None) is None:
             self._closed.append((decision.number,))
+        self.summed(changed, row)
+
+    def summed(self, changed: Iterable[Episode], row: Release | None) -> None:
+        """Episodes changed, and a release may have followed."""
         for episode in changed:
             self._summed[episode.key] = episode
         if row is not None:

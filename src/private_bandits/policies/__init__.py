@@ -5,12 +5,24 @@ from private_bandits.policies.adac_oful import AdaCOFUL
 from private_bandits.policies.adac_oful_private import AdaCOFULPrivate
 from private_bandits.policies.adac_ucb import AdaCUCB
 from private_bandits.policies.adap_ucb import AdaPUCB
-from private_bandits.policies.base import POLICIES, Combination, Estimate, Offer, Policy, policy_from_dict
+from private_bandits.policies.base import (
+    POLICIES,
+    Combination,
+    Estimate,
+    FiniteArmsPolicy,
+    Offer,
+    Policy,
+    policy_from_dict,
+)
+from private_bandits.policies.doubling import IndexPolicy
+from private_bandits.policies.dp_se import DPSE
 from private_bandits.policies.linpriv import LinPriv, LinPrivShared
 from private_bandits.policies.shariff_sheffet import ShariffSheffet
 from private_bandits.policies.small_support import HannaGOPE, LiGOPE
+from private_bandits.policies.tree_ucb import TreeUCB
 
 __all__ = [
+    "DPSE",
     "POLICIES",
     "AdaCGOPE",
     "AdaCGOPEEnd",
@@ -21,12 +33,15 @@ __all__ = [
     "AdaPUCB",
     "Combination",
     "Estimate",
+    "FiniteArmsPolicy",
     "HannaGOPE",
+    "IndexPolicy",
     "LiGOPE",
     "LinPriv",
     "LinPrivShared",
     "Offer",
     "Policy",
     "ShariffSheffet",
+    "TreeUCB",
     "policy_from_dict",
 ]

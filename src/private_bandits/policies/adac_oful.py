@@ -97,6 +97,7 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, Algorithm 3"
     engine: ClassVar[str] = "contextual"
     changes_on_arrival: ClassVar[bool] = True
+    takes_logs: ClassVar[bool] = True
 
     horizon: int = 10**6
     regulariser: float = 0.1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -43,7 +42,3 @@ class AdaCUCB(ConfidenceBoundPolicy):
         spread = (0.5 / counts + 2.0 * b / counts**2) * (self.beta * np.log(step))
         found: Array = means + width * np.sqrt(spread)
         return found
-
-    def deviation(self, count: int, noise_sd: float, log_odds: float, width: float) -> float:
-        """The mean is subgaussian with variance width^2/(4n) + noise variance (Lemma of Appendix C)."""
-        return math.sqrt(2.0 * (width**2 / (4.0 * count) + noise_sd**2) * log_odds)

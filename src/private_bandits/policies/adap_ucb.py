@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -39,8 +38,3 @@ class AdaPUCB(ConfidenceBoundPolicy):
         log_step = self.beta * np.log(step)
         found: Array = means + width * (np.sqrt(0.5 / counts * log_step) + log_step / (self.promise.level * counts))
         return found
-
-    def deviation(self, count: int, noise_sd: float, log_odds: float, width: float) -> float:
-        """Hoeffding for the rewards and the Laplace tail for the noise, half of the probability each."""
-        log_each = log_odds + math.log(2)
-        return width * math.sqrt(log_each / (2.0 * count)) + noise_sd / math.sqrt(2) * log_each

@@ -6,10 +6,11 @@ between two releases nothing that it says can depend on a reward that has not be
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -21,6 +22,8 @@ from private_bandits.ledger import Release
 from private_bandits.moments import MomentScale
 
 State = TypeVar("State")
+
+UNIT_WEIGHT = (1,)
 
 POLICIES: dict[str, type[Policy[Any]]] = {}
 """Every policy by the name that the command line and stored files use; filled as classes are defined."""
@@ -82,6 +85,8 @@ class Policy(ABC, Generic[State]):
     """A norm that weights have at most, and that the noise is for whatever they were; 0: for those that were summed."""
     private_contexts: ClassVar[bool] = False
     """Whether actions are private as well, so that nothing but `choose` and the sums may depend on them."""
+    takes_logs: ClassVar[bool] = False
+    """Whether it learns from a release whatever the number of rewards in it, and from each sum alone: `warm_start`."""
     changes_on_arrival: ClassVar[bool] = False
     """Whether `arrive` does anything, so that the state has to be stored with every reward."""
     serves_instead: ClassVar[str] = ""
@@ -238,6 +243,14 @@ def policy_from_dict(data: Mapping[str, Any]) -> Policy[Any]:
     budget = dict(parameters.pop("budget"))
     kind = budget.pop("kind")
     return POLICIES[name](**parameters, budget=BUDGETS[kind](**budget))  # type: ignore[call-arg]
+
+
+def checked_horizon(value: float) -> int:
+    """A whole number of steps, which may be written as 1e6."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not is_number or value < 1 or value != int(value):
+        raise InvalidInput(f"horizon must be a whole number of at least 1, got {value!r}")
+    return int(value)
 
 
 def check_variant(variant: str) -> None:

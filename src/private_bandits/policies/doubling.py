@@ -5,7 +5,7 @@ Each arm has one open sum. It is released when it holds as many rewards as were 
 reward in time this is the episode structure of the paper's Appendix C: an arm is played until its count has
 doubled, and only the rewards of its last episode enter its index.
 
-Privacy needs nothing of the index: see docs/guarantees.md.
+Privacy needs nothing of the index: see docs/guarantees.md. A new policy is a class with a name and an index.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from private_bandits.budget import check_positive
+from private_bandits.budget import BUDGETS, check_positive
+from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
-from private_bandits.policies.base import Estimate, FiniteArmsPolicy, check_variant
+from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, check_variant
+from private_bandits.policies.tails import interval, mean_reach
 
 Array = NDArray[np.float64]
 
-UNIT_WEIGHT = (1,)
 RETRY = 32
 """An arm without any reward is tried again at 2 RETRY K decisions, and each time their number has doubled."""
 
@@ -53,21 +54,44 @@ class DoublingState:
 
 
 @dataclass(frozen=True)
-class DoublingPolicy(FiniteArmsPolicy[DoublingState]):
-    """Plays the arm of the largest index until its count of rewards has doubled."""
+class IndexPolicy(FiniteArmsPolicy[DoublingState]):
+    """Makes any index private: plays the arm of the largest one until its count of rewards has doubled.
+
+    A subclass needs a `name` and an `index`; it is a dataclass only where it has parameters of its own. The index is of
+    noisy means, so it should be wide enough for their noise: that is about regret. Guaranteed, whatever the index is:
+    the budget, of any of the five kinds, for a run of any length (docs/guarantees.md).
+
+    >>> import private_bandits as pb
+    >>> class MOSS(pb.IndexPolicy):
+    ...     name = "moss"
+    ...     def index(self, means, counts, step, width):
+    ...         spread = np.log(np.maximum(step / (self.n_arms * counts), 1.0)) / counts
+    ...         return means + width * np.sqrt(spread)
+    >>> agent = pb.Agent(MOSS(n_arms=3, budget=pb.zCDP(0.1)))
+    >>> agent.ask().action
+    0
+    >>> result = pb.simulate({"moss": MOSS(n_arms=2, budget=pb.PureDP(1))}, pb.Bernoulli([0.9, 0.1]), 10**6, runs=10)
+    >>> del pb.policies.POLICIES["moss"]  # an example leaves nothing behind
+    """
 
     engine: ClassVar[str] = "doubling"
+    takes_logs: ClassVar[bool] = True
+    notions: ClassVar[tuple[str, ...]] = tuple(BUDGETS)
+    source: ClassVar[str] = "not published"
 
     @abstractmethod
     def index(self, means: Array, counts: Array, step: Any, width: float) -> Array:
         """The index of every arm from released means of `counts` rewards each, at `step`.
 
-        Works on arrays whose last axis is the arms; width is high - low of the rewards.
+        The last axis of means and counts is the arms: an agent gives one row, of those arms that have a release, and a
+        simulation a row for each run, with a column of steps. numpy's functions, element by element or along axis=-1,
+        do for both; np.vectorize(..., signature="(k),(k),()->(k)") makes a function of one row fit. width is high - low
+        of the rewards. Ties go to the first arm.
         """
 
-    @abstractmethod
     def deviation(self, count: int, noise_sd: float, log_odds: float, width: float) -> float:
         """How far a released mean of `count` rewards strays, but for a probability of 2 exp(-log_odds)."""
+        return mean_reach(self.promise.noise, count, noise_sd, log_odds, width)
 
     def start(self, low: float, high: float) -> DoublingState:
         """Nothing released yet."""
@@ -76,14 +100,11 @@ class DoublingPolicy(FiniteArmsPolicy[DoublingState]):
         return DoublingState(low, high, [0] * k, [0] * k, [0] * k, zeros[:], zeros[:], zeros[:], choice=None, unseen=k)
 
     def recommend(self, state: DoublingState, waiting: Sequence[int], arrived: Mapping[int, int], step: int) -> int:
-        """First every arm once; then the choice. Nothing released at all: the arm with fewest open decisions.
-
-        An arm whose first rewards never come is tried again now and then, so that no arm is lost for ever.
-        """
+        """First every arm once; then the choice. Nothing released at all: the arm with fewest open decisions."""
         if state.unseen:
-            for arm, released in enumerate(state.released):
-                if not released and (not waiting[arm] or step >= RETRY * len(waiting) * 2 ** waiting[arm]):
-                    return arm
+            arm = unseen_arm(state.released, waiting, step)
+            if arm is not None:
+                return arm
         if state.choice is None:
             return min(range(len(waiting)), key=waiting.__getitem__)
         return state.choice
@@ -108,7 +129,10 @@ class DoublingPolicy(FiniteArmsPolicy[DoublingState]):
         state.rounding[arm] = release.rounding / count
         seen = [a for a, n in enumerate(state.last) if n]
         counts, means = np.array([state.last[a] for a in seen], float), np.array([state.means[a] for a in seen])
-        state.choice = seen[int(self.index(means, counts, step, state.high - state.low).argmax())]
+        index = np.asarray(self.index(means, counts, step, state.high - state.low))
+        if index.shape != means.shape:
+            raise InvalidInput(f"the index of {len(means)} arms must be as many numbers, got the shape {index.shape}")
+        state.choice = seen[int(index.argmax())]
 
     def estimates(self, state: DoublingState, delta: float) -> list[Estimate]:
         """Last released means with intervals.
@@ -126,11 +150,7 @@ class DoublingPolicy(FiniteArmsPolicy[DoublingState]):
                 continue
             log_odds = math.log(2 * k * j * (j + 1) / delta)
             reach = self.deviation(count, state.noise_sd[arm], log_odds, width) + state.rounding[arm]
-            low, mean, high = (
-                min(max(x, state.low), state.high)
-                for x in (state.means[arm] - reach, state.means[arm], state.means[arm] + reach)
-            )
-            found.append(Estimate(arm, name, mean, low, high, count))
+            found.append(interval(arm, name, state.means[arm], reach, count, state.low, state.high))
         return found
 
     def load_state(self, data: Mapping[str, Any]) -> DoublingState:
@@ -139,7 +159,7 @@ class DoublingPolicy(FiniteArmsPolicy[DoublingState]):
 
 
 @dataclass(frozen=True)
-class ConfidenceBoundPolicy(DoublingPolicy):
+class ConfidenceBoundPolicy(IndexPolicy):
     """An index that adds to the mean a width that grows with beta. Privacy does not depend on beta."""
 
     beta: float = 3.1
@@ -149,3 +169,14 @@ class ConfidenceBoundPolicy(DoublingPolicy):
         super().__post_init__()
         object.__setattr__(self, "beta", check_positive("beta", self.beta))
         check_variant(self.variant)
+
+
+def unseen_arm(released: Sequence[int], waiting: Sequence[int], step: int) -> int | None:
+    """An arm of which nothing was released that is to be tried now; None if there is none.
+
+    An arm whose first rewards never come is tried again now and then, so that no arm is lost for ever.
+    """
+    for arm, count in enumerate(released):
+        if not count and (not waiting[arm] or step >= RETRY * len(waiting) * 2 ** waiting[arm]):
+            return arm
+    return None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Any
 
 from private_bandits.budget import check_positive, check_probability
-from private_bandits.errors import InvalidInput
+from private_bandits.policies.base import checked_horizon
 
 GAUSSIAN = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")
 """Budgets that Gaussian noise keeps."""
@@ -22,11 +21,7 @@ def check_optimism(policy: Any, *positive: str) -> None:
     for name in positive:
         object.__setattr__(policy, name, check_positive(name, getattr(policy, name)))
     check_probability("delta", policy.delta)
-    horizon = policy.horizon
-    is_number = isinstance(horizon, Real) and not isinstance(horizon, bool) and math.isfinite(horizon)
-    if not is_number or horizon < 1 or horizon != int(horizon):
-        raise InvalidInput(f"horizon must be a whole number of at least 1, got {horizon!r}")
-    object.__setattr__(policy, "horizon", int(horizon))
+    object.__setattr__(policy, "horizon", checked_horizon(policy.horizon))
 
 
 def noise_tail(dimension: int, x: float) -> float:

@@ -25,11 +25,11 @@ from private_bandits.budget import Budget, check_positive, check_probability
 from private_bandits.design import RANK_TOLERANCE, Design, optimal_design, small_design
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
-from private_bandits.policies.base import Combination, Estimate, check_variant
+from private_bandits.policies.base import UNIT_WEIGHT, Combination, Estimate, check_variant
 from private_bandits.policies.fit import Fit, Floats, Placement
 from private_bandits.policies.linear import LinearPolicy, Rows
+from private_bandits.policies.tails import interval, noise_reach
 
-UNIT_WEIGHT = (1,)
 LONGEST = 2**30
 """Planned rewards of a phase that exact sums have room for. The phase after that is not begun."""
 
@@ -175,18 +175,8 @@ class PhasedElimination(LinearPolicy[PhasedState]):
         return max(2.0**-phase * width / 2, rewards + self.noise_reach(whitened @ decoder, noise_sd, log_odds))
 
     def noise_width(self, sd: float, peak: float, log_odds: float) -> float:
-        """How far the noise at an action strays, but for a probability of 2 exp(-log_odds).
-
-        A sum of Laplace draws, sd^2 its variance and peak^2 that of its largest part, has a moment generating function
-        of at most exp(x^2 sd^2) for x <= 1/peak, as 1/(1 - u) <= exp(2u) for u <= 1/2; then Chernoff's bound. The
-        discrete distributions, Gaussian and Laplace, have smaller ones than the continuous.
-        """
-        if self.promise.noise != "laplace":
-            return sd * math.sqrt(2 * log_odds)
-        if not sd:
-            return 0.0
-        root = math.sqrt(log_odds)
-        return 2 * sd * root if root * peak <= sd else sd * (sd / peak) + peak * log_odds
+        """How far the noise at an action strays, but for a probability of 2 exp(-log_odds) (tails.noise_reach)."""
+        return noise_reach(self.promise.noise, sd, peak, log_odds)
 
     # The agent's side.
 
@@ -288,8 +278,7 @@ class PhasedElimination(LinearPolicy[PhasedState]):
             log_odds = math.log(4 * len(self.actions) * phase * (phase + 1) / delta)
             reach = state.rounding[arm] + (state.high - state.low) / 2 * state.leverage[arm] * math.sqrt(2 * log_odds)
             reach += self.noise_width(state.noise_sd[arm], state.noise_peak[arm], log_odds)
-            low, middle, high = (min(max(x, state.low), state.high) for x in (mean - reach, mean, mean + reach))
-            found.append(Estimate(arm, name, middle, low, high, state.rewards[arm]))
+            found.append(interval(arm, name, mean, reach, state.rewards[arm], state.low, state.high))
         return found
 
     def load_state(self, data: Mapping[str, Any]) -> PhasedState:

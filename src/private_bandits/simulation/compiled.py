@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 try:
     import numba
 except ImportError as error:
-    raise ImportError("contextual simulations need numba: pip install 'private-bandits[fast]'") from error
+    raise ImportError("contextual and dp-ucb simulations need numba: pip install 'private-bandits[fast]'") from error
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from private_bandits.environments import FiniteEnvironment, Floats, Integers
-from private_bandits.policies.doubling import DoublingPolicy
+from private_bandits.errors import InvalidInput
+from private_bandits.policies.doubling import IndexPolicy
 from private_bandits.progress import Report
+from private_bandits.simulation.draws import noise_draws
 
 
 class Runs:
@@ -19,7 +21,7 @@ class Runs:
 
     def __init__(
         self,
-        policies: Sequence[DoublingPolicy],
+        policies: Sequence[IndexPolicy],
         environment: FiniteEnvironment,
         horizon: int,
         runs: int,
@@ -49,35 +51,30 @@ class Runs:
         sums = np.empty(len(arm))
         for policy, group, generator in zip(self.policies, self.groups, self.generators, strict=True):
             sums[group] = self.environment.reward_sums(generator, arm[group], count[group])
-            sums[group] += self._noise(policy, generator, group)
+            sums[group] += noise_draws(policy.promise, self.width, generator, group.stop - group.start)
         divisor = np.maximum(count, 1)
         self.released[self.row, arm] += count
         self.last[self.row, arm] = divisor
         self.means[self.row, arm] = sums / divisor
-
-    def _noise(self, policy: DoublingPolicy, generator: np.random.Generator, group: slice) -> Floats | float:
-        size = group.stop - group.start
-        budget = policy.promise
-        if budget.noise == "none":
-            return 0.0
-        if budget.noise == "laplace":
-            noise: Floats = generator.laplace(scale=self.width / budget.level, size=size)
-        else:
-            noise = generator.normal(scale=self.width * budget.variance_factor**0.5, size=size)
-        return noise
 
     def choose(self) -> Integers:
         """The arm of the largest index in every run."""
         chosen = np.empty(len(self.row), dtype=np.int64)
         for policy, group in zip(self.policies, self.groups, strict=True):
             step = (self.time[group] + 1)[:, None]
-            index = policy.index(self.means[group], self.last[group], step, self.width)
+            means = self.means[group]
+            index = np.asarray(policy.index(means, self.last[group], step, self.width))
+            if index.shape != means.shape:
+                raise InvalidInput(
+                    f"the index of {type(policy).__name__} must keep the shape {means.shape} of means, whose last axis "
+                    f"is the arms, got {index.shape}"
+                )
             chosen[group] = index.argmax(axis=1)
         return chosen
 
 
 def regret_curves(
-    policies: Sequence[DoublingPolicy],
+    policies: Sequence[IndexPolicy],
     environment: FiniteEnvironment,
     horizon: int,
     runs: int,

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_bandits.environments import Contextual, FiniteEnvironment, Floats, Integers
+from private_bandits.environments import Contextual, FiniteEnvironment, Floats, Integers, Replay
 from private_bandits.errors import InvalidInput
 from private_bandits.policies import Policy
 from private_bandits.progress import Report
 from private_bandits.progress import progress as progress_bar
-from private_bandits.simulation import finite, linear, steps
+from private_bandits.simulation import elimination, finite, linear, steps
 from private_bandits.simulation.seeds import Seeds, fingerprint
 
 if TYPE_CHECKING:
@@ -29,16 +29,19 @@ if TYPE_CHECKING:
 
 ENGINES: dict[str, Any] = {
     "doubling": finite.regret_curves,
+    "elimination": elimination.regret_curves,
     "phases": linear.regret_curves,
     "steps": steps.regret_curves,
 }
 """What runs a policy with a list of actions, by the name in its class."""
+TREES = "tree"
+"""The engine of policies with a list of actions that is compiled: it plays every step."""
 COMPILED = "contextual"
 """The engine of contextual policies that is compiled. The others are played one step at a time."""
 BLOCK = 10_000
 """Runs simulated together: bounds the memory, and is the piece of work that goes to a process."""
 STEPS = 10**6
-"""Steps simulated together where every step has contexts of its own."""
+"""Steps simulated together where every step is played."""
 SLOW_STEPS = 10**4
 """The same, one step at a time: a few seconds for each policy."""
 LARGEST = 10**18
@@ -240,9 +243,9 @@ class _Task:
     @property
     def block_size(self) -> int:
         """Runs in a block; the same whatever the number of processes, as streams of random numbers belong to blocks."""
-        if not self.contextual:
+        if not self.contextual and self.engine != TREES:
             return BLOCK
-        return max(1, min(BLOCK, (STEPS if self.engine == COMPILED else SLOW_STEPS) // self.horizon))
+        return max(1, min(BLOCK, (STEPS if self.engine in (COMPILED, TREES) else SLOW_STEPS) // self.horizon))
 
     def blocks(self, runs: int) -> list[tuple[int, int]]:
         """Number and size of each."""
@@ -253,6 +256,8 @@ class _Task:
         """What is not to be timed."""
         if self.contextual:
             _contextual(self.engine).prepare(list(self.policies.values()), self.environment)
+        elif self.engine == TREES:
+            _trees().prepare(list(self.policies.values()), self.environment)
 
     def __call__(self, block: tuple[int, int], report: Report = lambda part: None) -> Floats:
         number, runs = block
@@ -264,7 +269,8 @@ class _Task:
             curves = _contextual(self.engine).regret_curves(*settings, seeds, report)
         else:
             generators = [_generator(policy, self.seed, number) for policy in group]
-            curves = ENGINES[self.engine](*settings, generators, report)
+            run = _trees().regret_curves if self.engine == TREES else ENGINES[self.engine]
+            curves = run(*settings, generators, report)
         return curves
 
 
@@ -273,6 +279,13 @@ def _contextual(name: str) -> Any:
     from private_bandits.simulation import contextual, contextual_steps
 
     return contextual if name == COMPILED else contextual_steps
+
+
+def _trees() -> Any:
+    """The engine for trees, imported here for the same reason."""
+    from private_bandits.simulation import trees
+
+    return trees
 
 
 def check_count(name: str, value: float, least: int = 1) -> int:
@@ -289,6 +302,8 @@ def check_count(name: str, value: float, least: int = 1) -> int:
 def _check_policies(policies: Mapping[str, Policy[Any]], environment: FiniteEnvironment | Contextual) -> None:
     if not isinstance(policies, Mapping) or not policies:
         raise InvalidInput('policies must name at least one policy, as in {"private": AdaCUCB(...)}')
+    if isinstance(environment, Replay):
+        raise InvalidInput("regret is not known on a log: use Replay(...).run(policy), which estimates the mean reward")
     if not isinstance(environment, Contextual) and not hasattr(environment, "reward_sums"):
         raise InvalidInput(f"environment must be one such as Bernoulli(...), got {type(environment).__name__}")
     for name, policy in policies.items():
