@@ -40,4 +40,4 @@ class TestEveryPolicy(PolicyRules):
 class TestOtherBudgets(TestEveryPolicy):
     """The same with every other budget."""
 
-    policies = [policy for policy in EVERY_POLICY if policy not in ONE_OF_EACH_NOISE]
+    policies = tuple(policy for policy in EVERY_POLICY if policy not in ONE_OF_EACH_NOISE)
