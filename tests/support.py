@@ -15,6 +15,7 @@ __all__ = [
     "EXAMPLE_BUDGETS",
     "OFFERED",
     "ONE_OF_EACH_NOISE",
+    "OTHER_BUDGETS",
     "Transcript",
     "holds",
     "interact",
@@ -31,3 +32,4 @@ EVERY_POLICY: list[Policy[Any]] = examples_of(
 )
 ONE_OF_EACH_NOISE = list({(policy.name, policy.promise.noise): policy for policy in reversed(EVERY_POLICY)}.values())
 """Budgets of one kind of noise differ in nothing but the level."""
+OTHER_BUDGETS = [policy for policy in EVERY_POLICY if policy not in ONE_OF_EACH_NOISE]

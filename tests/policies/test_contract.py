@@ -9,7 +9,7 @@ import pytest
 import private_bandits as pb
 from private_bandits.policies import Policy
 from private_bandits.testing import PolicyRules, interact
-from tests.support import EVERY_POLICY, EXAMPLE_BUDGETS, ONE_OF_EACH_NOISE
+from tests.support import EVERY_POLICY, EXAMPLE_BUDGETS, ONE_OF_EACH_NOISE, OTHER_BUDGETS
 
 
 class TestEveryPolicy(PolicyRules):
@@ -40,4 +40,4 @@ class TestEveryPolicy(PolicyRules):
 class TestOtherBudgets(TestEveryPolicy):
     """The same with every other budget."""
 
-    policies = tuple(policy for policy in EVERY_POLICY if policy not in ONE_OF_EACH_NOISE)
+    policies = OTHER_BUDGETS
