@@ -369,8 +369,8 @@ class Agent:
         """
         if not self._policy.takes_logs:
             raise InvalidInput(
-                f"{type(self._policy).__name__} cannot start from a log, because its releases hold planned rewards: "
-                "use an index policy such as AdaCUCB, or AdaCOFUL"
+                f"{type(self._policy).__name__} cannot start from a log: its releases are planned, or make a tree, or "
+                "hold contexts; use an index policy such as AdaCUCB, or AdaCOFUL"
             )
         required = ["arm", "reward"] if self._limit is None else ["arm", "reward", "person"]
         found = read_log(log, {"arm": arm, "reward": reward, "person": person}, required)

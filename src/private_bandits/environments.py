@@ -330,8 +330,7 @@ class Replay:
         try:
             return agent.ask(actions=None if self._tables is None else self._tables[row])
         except InvalidInput as error:
-            error.add_note(f"these are the actions in row {row} of the log (the first is 0)")
-            raise
+            raise InvalidInput(f"row {row} of the log (the first is 0): {error}") from None
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -186,7 +186,7 @@ def _complete(name: str, column: Iterable[Any]) -> list[Any]:
     values = list(column)
     for row, value in enumerate(values):
         if _is_missing(value):
-            raise InvalidInput(f"the value of {name!r} in {_place(row)} is missing: leave the row out, or fill it in")
+            raise InvalidInput(f"the value of {name!r} in {_place(row)} is missing: every row needs one")
     return values
 
 

@@ -268,3 +268,29 @@ def test_intervals_hold_for_all_arms_at_all_times(name: str, budget: Budget) -> 
             right &= all(e.low <= means[e.action] <= e.high for e in agent.estimates(delta))
         failed += not right
     assert failed <= stats.binom.ppf(1 - 1e-6, agents, delta)
+
+
+def test_an_index_that_is_not_a_number_is_refused() -> None:
+    class Undefined(pb.IndexPolicy):
+        def index(self, means: Any, counts: Any, step: Any, width: float) -> Any:
+            return means * np.nan
+
+    policy = Undefined(2, pb.NoPrivacy())
+    with pytest.raises(InvalidInput, match="the index of Undefined is not a number: noise takes means out of the"):
+        pb.simulate({"undefined": policy}, pb.Bernoulli([0.1, 0.2]), horizon=100, runs=2)
+    agent = pb.Agent(policy)
+    with pytest.raises(pb.errors.PolicyFailed, match="InvalidInput"):
+        agent.tell(agent.ask(), 1.0)
+
+
+def test_a_shipped_name_cannot_be_taken() -> None:
+    """A file of the one would come back as the other."""
+    with pytest.raises(InvalidInput, match="the name 'adac-ucb' belongs to AdaCUCB: give Mine another"):
+
+        class Mine(pb.IndexPolicy):
+            name = "adac-ucb"
+
+            def index(self, means: Any, counts: Any, step: Any, width: float) -> Any:
+                return means
+
+    assert POLICIES["adac-ucb"] is pb.AdaCUCB

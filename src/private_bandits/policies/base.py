@@ -97,6 +97,10 @@ class Policy(ABC, Generic[State]):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if cls.__dict__.get("name"):
+            known = POLICIES.get(cls.name, cls)
+            if known.__module__.startswith(__package__) and not cls.__module__.startswith(__package__):
+                # A file of the one would come back as the other.
+                raise InvalidInput(f"the name {cls.name!r} belongs to {known.__name__}: give {cls.__name__} another")
             POLICIES[cls.name] = cls
 
     @classmethod

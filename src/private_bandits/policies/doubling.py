@@ -83,11 +83,27 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
     def index(self, means: Array, counts: Array, step: Any, width: float) -> Array:
         """The index of every arm from released means of `counts` rewards each, at `step`.
 
-        The last axis of means and counts is the arms: an agent gives one row, of those arms that have a release, and a
+        Means are in units of the rewards, and their noise may take them out of the reward range. The last axis of means
+        and counts is the arms: an agent gives one row, of those arms that have a release, and a
         simulation a row for each run, with a column of steps. numpy's functions, element by element or along axis=-1,
         do for both; np.vectorize(..., signature="(k),(k),()->(k)") makes a function of one row fit. width is high - low
         of the rewards. Ties go to the first arm.
         """
+
+    def checked_index(self, means: Array, counts: Array, step: Any, width: float) -> Array:
+        """The index; refused where it is not a number for each arm."""
+        found = np.asarray(self.index(means, counts, step, width))
+        if found.shape != means.shape:
+            raise InvalidInput(
+                f"the index of {type(self).__name__} must keep the shape {means.shape} of means, whose last axis is "
+                f"the arms, got {found.shape}"
+            )
+        if np.isnan(found).any():
+            raise InvalidInput(
+                f"the index of {type(self).__name__} is not a number: noise takes means out of the reward range, so "
+                "clip them where the index needs it"
+            )
+        return found
 
     def deviation(self, count: int, noise_sd: float, log_odds: float, width: float) -> float:
         """How far a released mean of `count` rewards strays, but for a probability of 2 exp(-log_odds)."""
@@ -129,9 +145,7 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
         state.rounding[arm] = release.rounding / count
         seen = [a for a, n in enumerate(state.last) if n]
         counts, means = np.array([state.last[a] for a in seen], float), np.array([state.means[a] for a in seen])
-        index = np.asarray(self.index(means, counts, step, state.high - state.low))
-        if index.shape != means.shape:
-            raise InvalidInput(f"the index of {len(means)} arms must be as many numbers, got the shape {index.shape}")
+        index = self.checked_index(means, counts, step, state.high - state.low)
         state.choice = seen[int(index.argmax())]
 
     def estimates(self, state: DoublingState, delta: float) -> list[Estimate]:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from private_bandits.environments import FiniteEnvironment, Floats, Integers
-from private_bandits.errors import InvalidInput
 from private_bandits.policies.doubling import IndexPolicy
 from private_bandits.progress import Report
 from private_bandits.simulation.draws import noise_draws
@@ -62,13 +61,7 @@ class Runs:
         chosen = np.empty(len(self.row), dtype=np.int64)
         for policy, group in zip(self.policies, self.groups, strict=True):
             step = (self.time[group] + 1)[:, None]
-            means = self.means[group]
-            index = np.asarray(policy.index(means, self.last[group], step, self.width))
-            if index.shape != means.shape:
-                raise InvalidInput(
-                    f"the index of {type(policy).__name__} must keep the shape {means.shape} of means, whose last axis "
-                    f"is the arms, got {index.shape}"
-                )
+            index = policy.checked_index(self.means[group], self.last[group], step, self.width)
             chosen[group] = index.argmax(axis=1)
         return chosen
 
