@@ -297,3 +297,10 @@ def test_shares_of_a_budget_add_up_to_no_more_than_it(budget: Budget, releases: 
     assert share * releases == pytest.approx(budget.level)
     assert budget.shared(releases).noise == budget.noise
     assert NoPrivacy().shared(releases) == NoPrivacy()
+
+
+@pytest.mark.parametrize("budget", [zCDP(0.1), zCDP(0.7), PureDP(0.1), PureDP(0.3)])
+@pytest.mark.parametrize("rewards", [2, 3, 7, 11])
+def test_shares_of_a_person_add_up_to_no_more_than_the_budget(budget: Budget, rewards: int) -> None:
+    times = rewards if isinstance(budget, PureDP) else rewards**2
+    assert Fraction(budget.per_reward(rewards).level) * times <= Fraction(budget.level)

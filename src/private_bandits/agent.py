@@ -367,7 +367,7 @@ class Agent:
         >>> [(row.key, row.count) for row in agent.ledger], agent.ledger.total <= 0.1
         ([(0, 2), (1, 1)], True)
         """
-        if not self._policy.takes_logs:
+        if not self._policy.takes_logs or self._hides_offers:
             raise InvalidInput(
                 f"{type(self._policy).__name__} cannot start from a log: its releases are planned, or make a tree, or "
                 "hold contexts; use an index policy such as AdaCUCB, or AdaCOFUL"
@@ -464,7 +464,7 @@ class Agent:
                 whole = self._whole(episode, weight, reward)
             except (CapacityExceeded, InvalidInput) as refused:
                 undo()
-                return refused
+                return refused.with_traceback(None)  # its frames hold the action, which may be private
         del public.open[key]
         self._private.offered.pop(key, None)
         self._wait(decision, -1)
@@ -477,7 +477,7 @@ class Agent:
             except NoiseFailed as failed:  # raised before anything was written; nothing else may open it again
                 undo()
                 self._reopen(key, decision, offered)
-                return failed.with_traceback(None)  # its frames hold the action, which may be private
+                return failed.with_traceback(None)
             self._learn(row)
         else:
             episode.add(weight, reward)

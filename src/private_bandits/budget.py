@@ -82,7 +82,7 @@ class Budget:
 
     def per_reward(self, rewards: int) -> Budget:
         """The budget for one reward that keeps this budget for any `rewards` rewards together."""
-        return zCDP(_largest_below(self.level, lambda rho: self.group_cost(rho, rewards), self.level / rewards**2))
+        return zCDP(_share(self.level, rewards**2))
 
     def shared(self, releases: int) -> Budget:
         """The budget of each of so many releases that hold the same reward. Costs of both kinds of noise add up."""
@@ -188,8 +188,7 @@ class PureDP(Budget):
 
     def per_reward(self, rewards: int) -> Budget:
         """The budget for one reward that keeps this budget for any `rewards` rewards together."""
-        share = self.epsilon / rewards
-        return PureDP(_largest_below(self.epsilon, lambda e: self.group_cost(e, rewards), share))
+        return PureDP(_share(self.epsilon, rewards))
 
     def _of_level(self, level: float) -> Budget:
         return PureDP(level)

@@ -127,6 +127,8 @@ def read_log(source: Any, roles: Mapping[str, Column], required: Sequence[str]) 
 def _read(source: Any, roles: Mapping[str, Column], least: int) -> Mapping[str, Iterable[Any]]:
     """All columns by name."""
     if isinstance(source, (str, os.PathLike)):
+        if "\n" in str(source):
+            raise InvalidInput("a log that is a text must be the path of a CSV file, got one of several lines")
         return _read_csv(Path(source))
     if isinstance(source, Mapping) or hasattr(source, "columns"):
         names = list(source if isinstance(source, Mapping) else source.columns)
@@ -177,8 +179,8 @@ def _read_csv(path: Path) -> Mapping[str, Iterable[Any]]:
 
 def _described(names: Iterable[Any]) -> str:
     """What columns there are. Without a line of names the first rewards would stand here."""
-    if any(_as_float(name) is not None for name in names):
-        return "some columns have numbers for names; is the line of names missing?"
+    if any(character.isdigit() for name in names for character in str(name)):
+        return "the names have digits in them; is the line of names missing, or the separator not a comma?"
     return f"it has {list(names)}"
 
 
@@ -214,7 +216,8 @@ def _number(role: str, row: int, value: Any) -> float:
 
 def _text(value: Any) -> str:
     """A name. A whole number that came as a float is the same name."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return str(int(value)) if is_number and float(value).is_integer() else str(value)
 
 
 def _whole(value: Any) -> int:

@@ -58,12 +58,18 @@ class Settings:
         """Plain data."""
         plain = {k: getattr(self, k) for k in _PLAIN_SETTINGS}
         bounds = [self.reward_range.low, self.reward_range.high]
-        return plain | {"policy": self.policy.to_dict(), "reward_range": bounds}
+        return plain | {"policy": self.policy.to_dict(), "reward_range": bounds, "tree_levels": self.policy.tree_levels}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Settings:
         """What to_dict wrote."""
         policy = policy_from_dict(data.pop("policy"))
+        levels = data.pop("tree_levels", policy.tree_levels)
+        if levels != policy.tree_levels:  # rewards in the file would be in more releases than share the budget
+            raise AgentFileInvalid(
+                f"the file was made by another {type(policy).__name__}, whose tree has {levels} levels: this one's has "
+                f"{policy.tree_levels}"
+            )
         return cls(policy=policy, reward_range=RewardRange.of(data.pop("reward_range")), **data)
 
 
@@ -248,7 +254,7 @@ class SqliteStore:
         )
         damaged: list[int] = []
         for number, generation, action, person, text in self._decisions():
-            offered = None if text is None else _load_offered(text)
+            offered = None if text is None else _load_offered(text, action)
             if text is not None and offered is None:
                 damaged.append(number)
             key = f"{settings.token}-{generation}-{number}"
@@ -263,7 +269,7 @@ class SqliteStore:
 
     def _decisions(self) -> list[tuple[Any, ...]]:
         rows = self._all("SELECT number, generation, action, person, offered FROM decisions ORDER BY number")
-        return [(*row[:4], row[4] and _Hidden(row[4])) for row in rows]
+        return [(*row[:4], None if row[4] is None else _Hidden(row[4])) for row in rows]
 
     def _load_episodes(self, open_episode: Callable[[int, int, int], Episode]) -> dict[int, Episode]:
         # None, and told here: an exception, or a local of the frame that raises it, could show a sum.
@@ -385,12 +391,12 @@ def _offered_text(offered: Offer | None) -> _Hidden | None:
     return None if offered is None else _Hidden(json.dumps(offered.tolist()))
 
 
-def _load_offered(text: _Hidden) -> Offer | None:
+def _load_offered(text: _Hidden, action: int) -> Offer | None:
     try:
         table = np.array(json.loads(text.text))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
-    return table if table.ndim == 2 and table.dtype == np.int64 else None
+    return table if table.ndim == 2 and table.dtype == np.int64 and action < len(table) else None
 
 
 def _load_episode(text: _Hidden, open_episode: Callable[[int, int, int], Episode]) -> Episode | None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import private_bandits as pb
-from private_bandits.errors import CapacityExceeded, InvalidInput
+from private_bandits.errors import AgentFileInvalid, CapacityExceeded, InvalidInput
 from private_bandits.policies import Policy
 from tests.support import holds
 
@@ -173,3 +173,15 @@ def test_the_estimate_converges_to_theta() -> None:
         learned = agent.learned
         found = np.array(learned["thetas"][0] if "thetas" in learned else learned["theta"])
         assert np.linalg.norm(found - theta) < 0.3
+
+
+def test_a_file_does_not_go_on_with_a_tree_of_another_size(tmp_path: Path) -> None:
+    """Its rewards would be in more releases than share the budget."""
+    path = tmp_path / "agent.db"
+    with pb.Agent(pb.LinPrivShared(dimension=2, budget=pb.zCDP(1), horizon=3), (LOW, HIGH), path=path) as agent:
+        run(agent, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pb.LinPriv, "tree_levels", property(lambda self: 9))
+        with pytest.raises(AgentFileInvalid, match="whose tree has 2 levels: this one's has 9"):
+            pb.Agent.open(path)
+    pb.Agent.open(path).close()
