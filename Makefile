@@ -12,8 +12,9 @@ demo: $(READY)
 # Matrices are small and tests run side by side: more threads for one of them only wait.
 test test-full: export OPENBLAS_NUM_THREADS = 1
 
+# A test that hangs ends with its traceback after five minutes.
 test: lint
-	$(BIN)/python -m pytest -n auto -m "not full"
+	$(BIN)/python -m pytest -n auto -m "not full" -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
 
 # The same tests and the full counts of every fault and statistical test.
 test-full: lint

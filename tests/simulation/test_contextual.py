@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tracemalloc
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -412,15 +413,15 @@ def test_policies_and_environments_that_do_not_fit() -> None:
 
 def test_an_interrupt_stops_the_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run of 10^15 steps would take years."""
-    play, calls = contextual.play_run, []
+    calls = []
 
     def play_or_stop(*arguments: Any) -> Any:
         calls.append(arguments)
         if arguments[5] == 0:
             raise KeyboardInterrupt
-        return play(*arguments)
+        return contextual.play_run(*arguments)
 
-    monkeypatch.setattr(contextual, "play_run", play_or_stop)
+    monkeypatch.setattr(contextual, "regret_curves", partial(contextual.regret_curves, play=play_or_stop))
     with pytest.raises(KeyboardInterrupt):
         pb.simulate({"a": oful(pb.zCDP(1))}, ENVIRONMENT, 10**15, runs=4, checkpoints=[10], processes=2)
     assert len(calls) < 4
