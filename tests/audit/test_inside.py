@@ -68,7 +68,7 @@ OTHER_BUDGETS = [target for name in OWN for target in shipped(name) if target.na
     ids=lambda t: t.name,
 )
 def test_every_shipped_policy_keeps_its_promise(target: Target) -> None:
-    little = Effort(scenarios=4, pilot=6, learn=50, test=120, longest=8)
+    little = Effort(scenarios=3, pilot=4, learn=30, test=60, longest=6)
     report = audit(target, replace(SHORT, scripts=1, effort=little), processes=1)
     assert not report.violated, report.to_dict()
     assert [part.name[0] for part in report.parts] == (["1", "2", "3", "3", "4"] if target.claim else ["1"])

@@ -70,9 +70,9 @@ def test_horizons_shorter_than_the_first_pulls(horizon: int, which: int) -> None
         (pb.DPSE(3, pb.PureDP(1.0), horizon=10, epoch_factor=0.02), 300),
         (pb.DPSE(3, pb.NoPrivacy(), horizon=10, epoch_factor=0.02), 300),
         (pb.TreeUCB(3, pb.PureDP(20.0), horizon=300), 120),
-        (pb.TreeUCB(3, pb.zCDP(5.0), horizon=300), 120),
+        pytest.param(pb.TreeUCB(3, pb.zCDP(5.0), horizon=300), 120, marks=pytest.mark.full),
         (pb.TreeUCB(3, pb.zCDP(5.0), horizon=20), 120),
-        (pb.TreeUCB(3, pb.NoPrivacy(), horizon=300), 120),
+        pytest.param(pb.TreeUCB(3, pb.NoPrivacy(), horizon=300), 120, marks=pytest.mark.full),
     ],
     ids=str,
 )
@@ -114,7 +114,7 @@ def plain_elimination(means: list[float], epsilon: float, factor: float, horizon
     return regret
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 3.0, math.inf])
+@pytest.mark.parametrize("epsilon", [0.3, *(pytest.param(e, marks=pytest.mark.full) for e in (3.0, math.inf))])
 def test_dp_se_has_the_distribution_of_a_plain_loop(epsilon: float) -> None:
     means, horizon, factor = [0.2, 0.9, 0.6, 0.85], 4000, 0.02
     chance = random.Random(12)
