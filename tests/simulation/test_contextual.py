@@ -449,7 +449,8 @@ def test_the_light_core_does_without_numba() -> None:
         "import sys; sys.modules['numba'] = None; import private_bandits as pb; "
         "pb.simulate({'a': pb.AdaCOFUL(dimension=1, budget=pb.zCDP(1), horizon=9)}, pb.Contextual(1, 2, [1]), 9, 1)"
     )
-    assert "ImportError: contextual and dp-ucb simulations need numba: pip install 'private-bandits[fast]'" in done.stderr
+    words = "ImportError: contextual and dp-ucb simulations need numba: pip install 'private-bandits[fast]'"
+    assert words in done.stderr
 
 
 def test_draws_one_step_at_a_time() -> None:
