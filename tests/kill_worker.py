@@ -19,6 +19,8 @@ import random
 import sys
 from typing import Any
 
+import numpy as np
+
 import private_bandits as pb
 
 MOST_WAITING = 24
@@ -33,7 +35,9 @@ class Worker:
         self.journal = journal
         self.life = life
         self.random = random.Random(life)
-        self.arms = len(agent.policy.arm_names)
+        dimension = getattr(agent.policy, "dimension", 0)
+        self.actions = np.eye(dimension) if dimension and not agent.policy.arm_names else None
+        self.arms = len(agent.policy.arm_names) or dimension
         self.waiting = agent.open_decisions
         self.rows = len(agent.ledger)
 
@@ -49,9 +53,9 @@ class Worker:
         """One decision, or several; the person may be one of the life before."""
         person = f"{self.life - (self.random.random() < 0.2)}/{self.random.randrange(PEOPLE_PER_LIFE)}"
         if self.random.random() < 0.5:
-            found = [self.agent.ask(person=person)]
+            found = [self.agent.ask(person=person, actions=self.actions)]
         else:
-            found = self.agent.ask(self.random.randint(1, 8), person=person)
+            found = self.agent.ask(self.random.randint(1, 8), person=person, actions=self.actions)
         self.write("asked", person, [[d.id, d.action] for d in found])
         self.waiting += found
 
