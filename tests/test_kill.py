@@ -31,7 +31,7 @@ REWARDS_PER_PERSON = 3
 DOUBLING = pb.AdaCUCB(n_arms=ARMS, budget=pb.NoPrivacy())
 TREES = pb.TreeUCB(n_arms=6, budget=pb.NoPrivacy(), horizon=100)  # seven levels; rewards go on in new trees
 DIMENSION = 4
-CONTEXTS = pb.AdaCOFUL(dimension=DIMENSION, budget=pb.NoPrivacy(), horizon=10**5, regulariser=1.0)
+CONTEXTS = pb.AdaCOFUL(dimension=DIMENSION, budget=pb.NoPrivacy(), horizon=10**5, regulariser=1.0, growth=0.02)
 PHASES = pb.AdaCGOPEVar(actions=np.eye(ARMS), budget=pb.NoPrivacy(), phase_factor=1e-6)  # every action in every phase
 
 
