@@ -1,7 +1,7 @@
 """Regret of the contextual policies over budgets and over time, on one instance where every bound holds.
 
 Prints, in Markdown, mean regret with its standard error, and draws contextual-regret.png: the table and the picture of
-docs/contextual.md come from here. Policies that are not compiled take most of the time.
+docs/contextual.md come from here.
 
     python benchmarks/contextual_regret.py [--horizon 10000] [--runs 10] [--processes 2] [--out demo-output]
 """

@@ -30,13 +30,14 @@ def test_the_readme_has_an_example() -> None:
     assert 5 <= len([line for line in code_of(ROOT / "README.md").splitlines() if line.strip()]) <= 12
 
 
-def test_commands_of_the_readme_run() -> None:
+def test_commands_of_the_readme_run(tmp_path: Path) -> None:
     commands = re.findall(r"^ +\.venv/bin/(private-bandits .*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert len(commands) >= 2
     for command in commands:
         name, *arguments = command.split()
+        program = Path(sys.executable).with_name(name)
         done = subprocess.run(
-            [Path(sys.executable).with_name(name), *arguments], capture_output=True, text=True, timeout=120, check=False
+            [program, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
         )
         assert done.returncode == 0, done.stderr
 

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import fields
+import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from private_bandits import definitions as small
-from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, equal_budget, zCDP
+from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, zCDP
 from private_bandits.environments import Bernoulli, Contextual, FiniteEnvironment, Linear
 from private_bandits.errors import InvalidInput, PrivateBanditsError
+from private_bandits.instances import contextual_instance, linear_instance, parameters_of, policy_named
 from private_bandits.policies import POLICIES, Policy
 from private_bandits.policies.linear import check_actions
 from private_bandits.progress import progress
 from private_bandits.simulation import simulate as run_simulation
 from private_bandits.simulation.run import check_count
+from private_bandits.theory import report as theory
 
 app = typer.Typer(
     help="Bandit learning from people's feedback that gives no one person's feedback away.",
@@ -132,7 +134,7 @@ def simulate(
     budgets = _budgets(rho, epsilon, privacy_delta)
     names = (policy or DEFAULTS[setting]).split(",")
     policies: dict[str, Policy[Any]] = {
-        f"{name} {_label(budget)}": _policy(name, setting, budget, options) for name in names for budget in budgets
+        f"{name} {_label(budget)}": policy_named(name, setting, budget, options) for name in names for budget in budgets
     }
     _refuse_flags_of_other_policies(context, names, setting)
     steps, repeats = _number("horizon", horizon), _number("runs", runs)
@@ -211,6 +213,65 @@ def definitions(
 
 
 @app.command()
+def bounds(
+    context: typer.Context,
+    setting: Annotated[str, typer.Option(help="Kind of bandit: " + ", ".join(SETTINGS) + ".")] = "finite",
+    arms: Annotated[
+        int | None, typer.Option(help="Number of arms, or of actions.", show_default="those of --means; else 10")
+    ] = None,
+    means: Annotated[
+        str | None,
+        typer.Option(
+            help="Finite, linear: mean of each arm; without, only what holds for all means.",
+            show_default="finite without --arms: the paper's five",
+        ),
+    ] = None,
+    dimension: Annotated[int, typer.Option(help="Linear, contextual: of the actions.")] = 3,
+    horizon: Annotated[str, typer.Option(help="Steps.")] = "1e7",
+    rho: Annotated[str | None, typer.Option(help="A zCDP budget; inf: no privacy.", show_default="0.1")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="The budget as epsilon: pure DP, or with a delta.")] = None,
+    privacy_delta: Annotated[float | None, typer.Option(help="The delta of an (epsilon, delta) budget.")] = None,
+    beta: Annotated[float, typer.Option(help="Finite: optimism of the index; the paper's experiment has 1.")] = 3.1,
+    delta: Annotated[float, typer.Option(help="Linear, contextual: the probability that a width fails.")] = 1e-3,
+    regulariser: Annotated[float, typer.Option(help="Contextual: lambda.")] = 0.1,
+    growth: Annotated[float, typer.Option(help="Contextual: C.")] = 1.0,
+    parameter_norm: Annotated[float, typer.Option(help="Contextual: S, the largest norm of theta.")] = 1.0,
+    eigenvalue: Annotated[float, typer.Option(help="Contextual: the smallest eigenvalue of E[a a'].")] = 0.1,
+    tol: Annotated[float, typer.Option(help="Linear: of the optimal designs.")] = 1e-3,
+    setting_as: Annotated[
+        str,
+        typer.Option(help="Contextual: paper, N(0, 1) noise and contexts beyond the unit ball; strict, within."),
+    ] = "paper",
+    as_json: Json = False,
+) -> None:
+    """Regret bounds side by side, upper and lower, with what each assumes and whether these numbers meet it."""
+    _one_of("setting", setting, SETTINGS)
+    _one_of("setting-as", setting_as, ("paper", "strict"))
+    _refuse_flags_of_other_settings(context, setting, OF_BOUNDS)
+    problem = theory.problem(
+        setting,
+        _single(_budgets(rho or (None if epsilon else "0.1"), epsilon, privacy_delta)),
+        arms,
+        None if means is None else _numbers("means", means),
+        dimension=dimension,
+        horizon=_number("horizon", horizon),
+        beta=beta,
+        delta=delta,
+        regulariser=regulariser,
+        growth=growth,
+        parameter_norm=parameter_norm,
+        eigenvalue=eigenvalue,
+        tol=tol,
+        strict=setting_as == "strict",
+    )
+    if as_json:
+        print(json.dumps(theory.as_json(problem)))
+        return
+    Console().print(theory.as_table(problem))
+    print(theory.as_text(problem))
+
+
+@app.command()
 def audit(
     policy: Annotated[
         str, typer.Option(help="A name from `private-bandits policies`, all of them, or a factory module:make_agent.")
@@ -252,6 +313,54 @@ def audit(
         raise typer.Exit(1)
 
 
+@app.command()
+def reproduce(
+    figure: Annotated[
+        str, typer.Option(help="finite, linear, contextual, noise-placement, tables, all, or see docs/reproduce.md.")
+    ] = "all",
+    horizon: Annotated[
+        str | None,
+        typer.Option(
+            help="Steps, of what --figure names; with all: of the paper's, the others have at most their own.",
+            show_default="1e7; beyond the paper 2e5",
+        ),
+    ] = None,
+    runs: Annotated[
+        str | None,
+        typer.Option(help="Runs, of the same experiments as --horizon.", show_default="100; beyond the paper 20"),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of results; what differs there is moved aside.")] = Path("results"),
+    seed: Annotated[int, typer.Option(help="Seed of instances and simulations.")] = 0,
+    processes: Annotated[
+        int | None, typer.Option(help="To use here; the numbers do not depend on it.", show_default="all cores")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Everything at a small scale, in a minute.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="What is beyond the paper at 1e6 steps and 100 runs as well.")
+    ] = False,
+    dask: Annotated[
+        str | None, typer.Option(help="Compute on the Dask cluster with this scheduler.", metavar="tcp://HOST:PORT")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """The paper's experiments and tables and what it lacks: numbers, pictures, a report. The same command continues."""
+    from private_bandits.experiments import reproduce as command  # here: no other command needs it
+
+    steps = None if horizon is None else _number("horizon", horizon)
+    repeats = None if runs is None else _number("runs", runs)
+    experiments, tables = command.chosen(figure, steps, repeats, quick, full)
+    try:
+        workers = command.cores() if processes is None else processes
+        outcome = command.reproduce(experiments, out, tables, seed, workers, dask)
+    except KeyboardInterrupt as stop:
+        print(stop if stop.args else "Stopped. The same command goes on.", file=sys.stderr)
+        raise typer.Exit(130) from None
+    if as_json:
+        print(json.dumps(outcome.to_json()))
+    else:
+        outcome.print(Console())
+
+
 def main() -> None:
     """The command line's entry: what the package refuses is told in one line, with exit code 2."""
     try:
@@ -261,21 +370,6 @@ def main() -> None:
         raise SystemExit(2) from None
 
 
-def _policy(name: str, setting: str, budget: Budget, options: dict[str, Any]) -> Policy[Any]:
-    """The policy with those of the options that it has."""
-    if name in POLICIES and POLICIES[name].setting != setting:
-        raise InvalidInput(f"{name} is for --setting {POLICIES[name].setting}, the setting is {setting}")
-    _one_of("policy", name, [n for n, policy in POLICIES.items() if policy.setting == setting])
-    known = _parameters(name)
-    budget = equal_budget(budget, POLICIES[name].notions)
-    return POLICIES[name](budget=budget, **{k: v for k, v in options.items() if k in known})  # type: ignore[call-arg]
-
-
-def _parameters(name: str) -> set[str]:
-    """What can be said of a policy."""
-    return {field.name for field in fields(POLICIES[name])} - NOT_SAID.get(name, set())  # type: ignore[arg-type]
-
-
 def _notions(policy: type[Policy[Any]]) -> list[str]:
     """The budgets that it keeps; joint DP, where contexts are private too."""
     if not policy.private_contexts:
@@ -283,8 +377,6 @@ def _notions(policy: type[Policy[Any]]) -> list[str]:
     return [n if n == "NoPrivacy" else f"joint {n} (contexts private too)" for n in policy.notions]
 
 
-NOT_SAID = {"linpriv-shared": {"arms"}}
-"""Parameters that a policy has from another one, and no use for."""
 DEFAULTS = {"finite": "adac-ucb", "linear": "adac-gope", "contextual": "adac-oful"}
 OF_SETTING = {
     "means": ("finite",),
@@ -300,6 +392,19 @@ OF_SETTING = {
     "arms": ("contextual",),
     "regulariser": ("contextual",),
     "growth": ("contextual",),
+}
+
+OF_BOUNDS = {
+    "means": ("finite", "linear"),
+    "beta": ("finite",),
+    "dimension": ("linear", "contextual"),
+    "delta": ("linear", "contextual"),
+    "tol": ("linear",),
+    "regulariser": ("contextual",),
+    "growth": ("contextual",),
+    "parameter_norm": ("contextual",),
+    "eigenvalue": ("contextual",),
+    "setting_as": ("contextual",),
 }
 
 OF_POLICIES = (
@@ -321,9 +426,11 @@ def _given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _refuse_flags_of_other_settings(context: typer.Context, setting: str) -> None:
+def _refuse_flags_of_other_settings(
+    context: typer.Context, setting: str, flags: Mapping[str, tuple[str, ...]] = OF_SETTING
+) -> None:
     """What would be ignored is an error: the setting was probably forgotten."""
-    for name, settings in OF_SETTING.items():
+    for name, settings in flags.items():
         if setting not in settings and _given(context, name):
             flag = name.replace("_", "-")
             raise InvalidInput(f"--{flag} is for --setting {' or '.join(settings)}, the setting is {setting}")
@@ -331,10 +438,10 @@ def _refuse_flags_of_other_settings(context: typer.Context, setting: str) -> Non
 
 def _refuse_flags_of_other_policies(context: typer.Context, names: list[str], setting: str) -> None:
     """The same where none of the policies has any use for it. Every policy is as published: --variant paper."""
-    used = set().union(*map(_parameters, names))
+    used = set().union(*map(parameters_of, names))
     for flag in OF_POLICIES:
         if flag not in used and _given(context, flag) and (flag, context.params[flag]) != ("variant", "paper"):
-            others = [name for name, cls in POLICIES.items() if cls.setting == setting and flag in _parameters(name)]
+            others = [name for name, cls in POLICIES.items() if cls.setting == setting and flag in parameters_of(name)]
             raise InvalidInput(
                 f"--{flag.replace('_', '-')} is for {' or '.join(sorted(others))}, not for {' or '.join(names)}"
             )
@@ -342,21 +449,17 @@ def _refuse_flags_of_other_policies(context: typer.Context, names: list[str], se
 
 def _contextual(dimension: int, arms: int, theta: str | None, seed: int, setting: str) -> Contextual:
     """A direction from the seed where no parameter is given."""
-    if theta is not None:
-        return Contextual(dimension, arms, _numbers("theta", theta), setting)
-    direction = np.random.default_rng(seed).normal(size=max(1, dimension))
-    return Contextual(dimension, arms, direction / (np.linalg.norm(direction) * (1 + 1e-12)), setting)
+    given = None if theta is None else _numbers("theta", theta)
+    return contextual_instance(seed, setting, arms, dimension, given)
 
 
 def _linear(actions: Path | None, theta: str | None, seed: int, noise: str, norm: float) -> Linear:
-    """Actions from a file, or, as in the paper's experiment, ten random directions in three dimensions."""
+    """Actions from a file, or ten random directions in three dimensions."""
     given = None if theta is None else _numbers("theta", theta)
-    if actions is not None:
-        rows = check_actions(_table(actions), norm)
-        return Linear(rows, given or [len(rows[0]) ** -0.5] * len(rows[0]), noise)
-    directions = np.random.default_rng(seed).normal(size=(11, 3))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    return Linear(directions[:10], given or directions[10], noise)
+    if actions is None:
+        return linear_instance(seed, noise, theta=given)
+    rows = check_actions(_table(actions), norm)
+    return Linear(rows, given or [len(rows[0]) ** -0.5] * len(rows[0]), noise)
 
 
 def _table(path: Path) -> list[list[float]]:
@@ -391,6 +494,12 @@ def _budgets(rho: str | None, epsilon: str | None, delta: float | None) -> list[
     if delta is None:
         return [NoPrivacy() if e == math.inf else PureDP(e) for e in levels]
     return [NoPrivacy() if e == math.inf else ApproxDP(e, delta) for e in levels]
+
+
+def _single(budgets: list[Budget]) -> Budget:
+    if len(budgets) != 1:
+        raise InvalidInput(f"give one budget, got {len(budgets)}: run the command once for each")
+    return budgets[0]
 
 
 def _check_new_file(path: Path | None) -> None:

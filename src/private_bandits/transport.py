@@ -5,7 +5,7 @@ can be told apart through it is a transport problem: move one distribution onto 
 Hamming distance. For small discrete distributions it is solved here exactly, as a linear programme with a
 certificate. A bandit chooses which inputs it sees, so its coupling is drawn step by step: `coupled_run`.
 
-Solving needs scipy, the rest does not. The bounds that use these numbers are in theory.py.
+Solving needs scipy, the rest does not. The bounds that use these numbers are in theory/divergence.py.
 """
 
 from __future__ import annotations

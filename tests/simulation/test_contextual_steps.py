@@ -27,7 +27,6 @@ SEEDS = Seeds(seed=5, first=0)
 THETA = [0.6, -0.48, 0.64]
 ARMS = 4
 NAMES = [name for name, cls in sorted(POLICIES.items()) if cls.setting == "contextual"]
-RIVALS = [name for name in NAMES if POLICIES[name].engine == "steps"]
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,17 @@ class Certain(pb.Contextual):
 
 @dataclass(frozen=True)
 class SlowOFUL(pb.AdaCOFUL):
-    """What the compiled engine knows, without it."""
+    """What a compiled engine knows, without it: it knows that class alone."""
 
-    engine: ClassVar[str] = "steps"
+
+@dataclass(frozen=True)
+class SlowPrivate(pb.AdaCOFULPrivate):
+    """The same."""
+
+
+@dataclass(frozen=True)
+class SlowTree(pb.LinPriv):
+    """The same."""
 
 
 def made(name: str, budget: Budget, horizon: int = 1000, arms: int = ARMS, **more: Any) -> Policy[Any]:
@@ -60,7 +67,7 @@ def seen(environment: pb.Contextual, steps: int, run: int = 0) -> Floats:
 
 
 def test_there_are_rivals() -> None:
-    assert {"linpriv", "linpriv-shared", "shariff-sheffet", "adac-oful-private"} <= set(RIVALS)
+    assert {"linpriv", "linpriv-shared", "shariff-sheffet", "adac-oful-private"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("horizon", [1000, 7, 6, 1])
@@ -253,14 +260,17 @@ def test_regret_is_exact_at_checkpoints_and_progress_is_reported() -> None:
 
 
 def test_numbers_do_not_depend_on_processes_or_other_policies() -> None:
-    environment = pb.Contextual(3, ARMS, THETA)
-    rivals = {name: made(name, pb.zCDP(1.0), 6000) for name in ("adac-oful-private", "adac-oful")}
-    few = {"tree": made("linpriv", pb.zCDP(1.0), 50)}
-    alone = pb.simulate({"b": rivals["adac-oful-private"]}, environment, 6000, runs=2, seed=2, checkpoints=[50])
-    among = pb.simulate(rivals, environment, 6000, runs=2, seed=2, checkpoints=[50], processes=2)
-    np.testing.assert_array_equal(alone.curves["b"], among.curves["adac-oful-private"])
+    environment, budget = pb.Contextual(3, ARMS, THETA), pb.zCDP(1.0)
+    others: dict[str, Policy[Any]] = {
+        "slow": SlowPrivate(3, budget, horizon=6000),
+        "fast": pb.AdaCOFUL(3, budget, horizon=6000),
+    }
+    few: dict[str, Policy[Any]] = {"tree": SlowTree(3, budget, arms=ARMS, horizon=50)}
+    alone = pb.simulate({"b": others["slow"]}, environment, 6000, runs=2, seed=2, checkpoints=[50])
+    among = pb.simulate(others, environment, 6000, runs=2, seed=2, checkpoints=[50], processes=2)
+    np.testing.assert_array_equal(alone.curves["b"], among.curves["slow"])
     assert len(np.unique(alone.final["b"])) == 2
-    one, two = (pb.simulate(few | more, environment, 50, runs=3, seed=2) for more in ({}, rivals))
+    one, two = (pb.simulate(few | more, environment, 50, runs=3, seed=2) for more in ({}, others))
     np.testing.assert_array_equal(one.curves["tree"], two.curves["tree"])
 
 

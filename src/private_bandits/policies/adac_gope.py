@@ -14,6 +14,19 @@ from private_bandits.policies.phased import PhasedElimination
 LENGTHS = ("paper", "own")
 
 
+def paper_length(phase: int, dimension: int, arms: int, delta: float, variance_factor: float) -> float:
+    """c_l of Eq. (4), for rewards in a range of width two; see `AdaCGOPE`.
+
+    >>> round(paper_length(1, dimension=2, arms=2, delta=0.1, variance_factor=0.0), 6) == round(64 * math.log(160), 6)
+    True
+    """
+    d, beta = dimension, 2.0**-phase
+    share = delta / (arms * phase * (phase + 1))
+    log_two = math.log(2 / share)
+    f = d + 2 * math.sqrt(d * log_two) + 2 * log_two
+    return 8 * d / beta**2 * math.log(4 / share) + 2 * d / beta * math.sqrt(4 * variance_factor * f)
+
+
 @dataclass(frozen=True)
 class AdaCGOPE(PhasedElimination):
     """AdaC-GOPE ("Concentrated Differential Privacy for Bandits", Algorithm 2); with NoPrivacy it is GOPE.
@@ -48,12 +61,8 @@ class AdaCGOPE(PhasedElimination):
         """Eq. (4) with d the dimension of the space, whatever the rank of the active actions; or the own length."""
         if self.phase_length == "own":
             return self.length_for_own_noise(phase, active)
-        d, beta = len(self.actions[0]), 2.0**-phase
-        share = self.delta / (len(self.actions) * phase * (phase + 1))
-        log_two = math.log(2 / share)
-        f = d + 2 * math.sqrt(d * log_two) + 2 * log_two
-        noise = math.sqrt(4 * self.promise.variance_factor * f)
-        return 8 * d / beta**2 * math.log(4 / share) + 2 * d / beta * noise
+        size = len(self.actions[0]), len(self.actions)
+        return paper_length(phase, *size, self.delta, self.promise.variance_factor)
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from private_bandits.policies.optimism import check_optimism
-from private_bandits.policies.private_contexts import MomentsState, PrivateContextPolicy
+from private_bandits.policies.private_contexts import PrivateContextPolicy
 
 
 @dataclass(frozen=True)
@@ -21,6 +20,7 @@ class AdaCOFULPrivate(PrivateContextPolicy):
 
     name: ClassVar[str] = "adac-oful-private"
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, AdaC-OFUL for private contexts"
+    engine: ClassVar[str] = "stepwise"
 
     growth: float = 1.0
 
@@ -34,6 +34,6 @@ class AdaCOFULPrivate(PrivateContextPolicy):
         after_first = math.log(max(1.0, self.horizon / self.dimension)) / math.log1p(self.growth)
         return 2 + min(self.horizon, int(after_first))
 
-    def due(self, state: MomentsState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
-        """When as many are waiting as the schedule asks for."""
-        return count >= max(self.dimension, self.growth * state.rewards)
+    def wait(self, rewards: int) -> float:
+        """d at first, and then C times the released ones."""
+        return max(self.dimension, self.growth * rewards)

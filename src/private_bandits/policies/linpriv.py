@@ -15,7 +15,7 @@ from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import Estimate, Offer
 from private_bandits.policies.contextual import ContextualPolicy, Floats
-from private_bandits.policies.optimism import GAUSSIAN, INSTEAD_OF_PURE, check_optimism, noise_tail, reward_width
+from private_bandits.policies.optimism import GAUSSIAN, INSTEAD_OF_PURE, Optimism, check_optimism, noise_tail
 from private_bandits.policies.prefix import PrefixSum
 from private_bandits.tree import levels_for
 
@@ -67,6 +67,7 @@ class LinPriv(ContextualPolicy[LinPrivState]):
     notions: ClassVar[tuple[str, ...]] = GAUSSIAN
     serves_instead: ClassVar[str] = INSTEAD_OF_PURE
     source: ClassVar[str] = "Neel and Roth 2018, Mitigating bias in adaptive data gathering via differential privacy"
+    engine: ClassVar[str] = "stepwise"
     changes_on_arrival: ClassVar[bool] = True
 
     arms: int = 0
@@ -132,18 +133,23 @@ class LinPriv(ContextualPolicy[LinPrivState]):
         values, vectors = np.linalg.eigh(state.grams[k])
         state.inverses[k] = (vectors / values) @ vectors.T
         state.thetas[k] = state.inverses[k] @ state.sums[k].total
-        growth = float(np.log(values).sum()) - self.dimension * math.log(self.regulariser)
-        # Nothing of an arm has noise before its first reward; were it wider after that, played arms would attract.
-        noises = max(1, state.sums[k].noises)
-        state.widths[k] = self.width(growth, float(values[0]), noises, state.high - state.low)
+        optimism = self.optimism(state.sums[k].noises, state.low, state.high)
+        state.widths[k] = optimism.width(float(np.log(values).sum()), float(values[0]))
 
-    def width(self, growth: float, least: float, noises: int, spread: float) -> float:
-        """Of the optimism. growth: log(det V/lambda^d), least: of V's eigenvalues, spread: of the reward range."""
-        variance = self._node_variance * (spread * self.context_norm) ** 2
+    def optimism(self, noises: int, low: float, high: float) -> Optimism:
+        """Of an estimate whose sum holds so many noises, for rewards in [low, high]."""
+        variance = self._node_variance * ((high - low) * self.context_norm) ** 2
         tail = noise_tail(self.dimension, self.delta / (self.n_sums * self.horizon))
-        ridge = math.sqrt(self.regulariser) * self.parameter_norm
-        return (
-            reward_width(spread, self.delta / self.n_sums, growth) + ridge + math.sqrt(variance * noises * tail / least)
+        return Optimism(
+            shift=self.regulariser,
+            floor=self.regulariser,
+            log_floor=self.dimension * math.log(self.regulariser),
+            half=(high - low) / 2,
+            odds=2 * math.log(self.n_sums / self.delta),
+            ridge=math.sqrt(self.regulariser) * self.parameter_norm,
+            steep=math.inf,
+            # Nothing of an arm has noise before its first reward; were it wider after that, played arms would attract.
+            noise=math.sqrt(variance * max(1, noises) * tail),
         )
 
     def choose(self, state: LinPrivState, offered: Offer, step: int) -> int:
@@ -166,6 +172,10 @@ class LinPriv(ContextualPolicy[LinPrivState]):
             state.grams[key] = before
 
         return undo
+
+    def wait(self, rewards: int) -> float:
+        """How many rewards a release is of, once so many are released: one."""
+        return 1
 
     def due(self, state: LinPrivState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
         """With every reward."""
@@ -195,6 +205,7 @@ class LinPrivShared(LinPriv):
     """LinPriv with one estimate for all actions, of which there may be any number at every step."""
 
     name: ClassVar[str] = "linpriv-shared"
+    engine: ClassVar[str] = "stepwise"
 
     def _check_arms(self) -> None:
         if self.arms:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from private_bandits.budget import check_positive, check_probability
 from private_bandits.policies.base import checked_horizon
@@ -36,3 +36,28 @@ def reward_width(spread: float, delta: float, growth: float) -> float:
     growth: log(det V/lambda^d). With probability 1 - delta at all times (Abbasi-Yadkori et al. 2011, Theorem 1).
     """
     return spread / 2 * math.sqrt(2 * math.log(1 / delta) + growth)
+
+
+class Optimism(NamedTuple):
+    """What is known of a width before V is: with V = shift I and the sum of a a', m its least eigenvalue, it is
+
+        half sqrt(odds + log det V - log_floor) + min(ridge, steep/sqrt(m)) + noise/sqrt(m)
+
+    floor: what m is at least, log_floor: d times its logarithm. It changes with the number of noises in the sums only,
+    so that compiled engines need no formula of a policy but this one.
+    """
+
+    shift: float
+    floor: float
+    log_floor: float
+    half: float
+    odds: float
+    ridge: float
+    steep: float
+    noise: float
+
+    def width(self, log_det: float, least: float) -> float:
+        """For this V. least: m."""
+        root = math.sqrt(least)
+        rewards = self.half * math.sqrt(self.odds + log_det - self.log_floor)
+        return rewards + min(self.ridge, self.steep / root) + self.noise / root

@@ -170,9 +170,13 @@ class PhasedElimination(LinearPolicy[PhasedState]):
 
         whitened: the active actions (Fit.whitened). width: of the reward range.
         """
+        return max(2.0**-phase * width / 2, self.reached(phase, whitened, decoder, noise_sd, width))
+
+    def reached(self, phase: int, whitened: Floats, decoder: Floats, noise_sd: float, width: float) -> float:
+        """How far the estimate of an active action may really be off: by the rewards, and by the noise."""
         log_odds = self.log_odds(phase)
         rewards = width / 2 * float(np.linalg.norm(whitened, axis=1).max()) * math.sqrt(2 * log_odds)
-        return max(2.0**-phase * width / 2, rewards + self.noise_reach(whitened @ decoder, noise_sd, log_odds))
+        return rewards + self.noise_reach(whitened @ decoder, noise_sd, log_odds)
 
     def noise_width(self, sd: float, peak: float, log_odds: float) -> float:
         """How far the noise at an action strays, but for a probability of 2 exp(-log_odds) (tails.noise_reach)."""

@@ -17,7 +17,7 @@ from private_bandits.ledger import Release
 from private_bandits.moments import MomentScale
 from private_bandits.policies.base import Estimate, Offer
 from private_bandits.policies.contextual import STEPS, ContextualPolicy, Floats
-from private_bandits.policies.optimism import GAUSSIAN, INSTEAD_OF_PURE, check_optimism, noise_tail, reward_width
+from private_bandits.policies.optimism import GAUSSIAN, INSTEAD_OF_PURE, Optimism, check_optimism, noise_tail
 from private_bandits.policies.prefix import PrefixSum
 
 
@@ -100,6 +100,19 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
         return self.promise.shared(max(1, self.tree_levels)).variance_factor
 
     @property
+    def n_sums(self) -> int:
+        """How many estimates there are: one."""
+        return 1
+
+    @abstractmethod
+    def wait(self, rewards: int) -> float:
+        """How many rewards a release is of, at least, once so many are released."""
+
+    def due(self, state: MomentsState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
+        """When as many are waiting as the schedule asks for. It is public: nothing but counts is in it."""
+        return count >= self.wait(state.rewards)
+
+    @property
     @abstractmethod
     def noise_levels(self) -> int:
         """How many values the number of noises, and with it l, takes within the horizon, at most."""
@@ -110,27 +123,41 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
 
     def _settled(self, state: MomentsState) -> MomentsState:
         """With what follows from the releases, computed anew."""
-        scale, d = self.moments(state.low, state.high), self.dimension
-        matrix, vector = scale.matrix_and_vector(state.released.total)
-        matrix, vector = matrix * self.context_norm**2, vector * self.context_norm * scale.reward_reach
-        sd = scale.sensitivity * math.sqrt(self._release_variance * state.released.noises)
-        reach = math.sqrt(2 * d) + math.sqrt(2 * math.log(6 * self.horizon / self.delta))
-        spread = reach * sd / scale.kappa * self.context_norm**2
-        least = max(self.regulariser, spread)
-        values, vectors = np.linalg.eigh(matrix + (least + spread) * np.eye(d))
-        values = np.maximum(values, least)  # they are, unless the noise exceeds its bound
+        matrix, vector = self.matrix_and_vector(state.released.total, state.low, state.high)
+        optimism = self.optimism(state.released.noises, state.low, state.high)
+        values, vectors = np.linalg.eigh(matrix + optimism.shift * np.eye(self.dimension))
+        values = np.maximum(values, optimism.floor)  # they are, unless the noise exceeds its bound
         state.inverse = (vectors / values) @ vectors.T
         state.theta = state.inverse @ vector
-        growth = float(np.log(values).sum()) - d * math.log(least)
-        most = least + 2 * spread
-        tail = noise_tail(d, self.delta / (3 * self.horizon)) / float(values[0])
-        levels = self.noise_levels if self._release_variance else 1
-        state.width = (
-            reward_width(state.high - state.low, self.delta / (3 * levels), growth)
-            + self.parameter_norm * min(math.sqrt(most), most / math.sqrt(values[0]))
-            + sd * self.context_norm * scale.reward_reach * math.sqrt(tail)
-        )
+        state.width = optimism.width(float(np.log(values).sum()), float(values[0]))
         return state
+
+    def matrix_and_vector(self, coordinates: Floats, low: float, high: float) -> tuple[Floats, Floats]:
+        """The sums of a a' and a r, for rewards in [low, high], of sums over people in the coordinates of the scale."""
+        scale = self.moments(low, high)
+        matrix, vector = scale.matrix_and_vector(coordinates)
+        return matrix * self.context_norm**2, vector * self.context_norm * scale.reward_reach
+
+    def optimism(self, noises: int, low: float, high: float) -> Optimism:
+        """Of sums that hold so many noises, for rewards in [low, high]."""
+        scale, d = self.moments(low, high), self.dimension
+        sd = scale.sensitivity * math.sqrt(self._release_variance * noises)
+        reach = math.sqrt(2 * d) + math.sqrt(2 * math.log(6 * self.horizon / self.delta))
+        spread = reach * sd / scale.kappa * self.context_norm**2
+        floor = max(self.regulariser, spread)
+        most = floor + 2 * spread
+        levels = self.noise_levels if self._release_variance else 1
+        tail = noise_tail(d, self.delta / (3 * self.horizon))
+        return Optimism(
+            shift=floor + spread,
+            floor=floor,
+            log_floor=d * math.log(floor),
+            half=(high - low) / 2,
+            odds=2 * math.log(3 * levels / self.delta),
+            ridge=self.parameter_norm * math.sqrt(most),
+            steep=self.parameter_norm * most,
+            noise=sd * self.context_norm * scale.reward_reach * math.sqrt(tail),
+        )
 
     def choose(self, state: MomentsState, offered: Offer, step: int) -> int:
         """The largest index; ties go to the first."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from private_bandits.policies.private_contexts import MomentsState, PrivateContextPolicy
+from private_bandits.policies.private_contexts import PrivateContextPolicy
 from private_bandits.tree import levels_for
 
 
@@ -20,6 +19,7 @@ class ShariffSheffet(PrivateContextPolicy):
 
     name: ClassVar[str] = "shariff-sheffet"
     source: ClassVar[str] = "Shariff and Sheffet 2018, Differentially private contextual linear bandits"
+    engine: ClassVar[str] = "stepwise"
 
     @property
     def tree_levels(self) -> int:
@@ -31,6 +31,6 @@ class ShariffSheffet(PrivateContextPolicy):
         """A prefix is of at most as many nodes as the tree has levels."""
         return self.tree_levels + 1
 
-    def due(self, state: MomentsState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
-        """With every reward."""
-        return True
+    def wait(self, rewards: int) -> float:
+        """One: with every reward."""
+        return 1

@@ -49,3 +49,9 @@ def compiled(function: Function) -> Function:
 def part(function: Function) -> Function:
     """As `compiled`, for functions that only compiled ones call: less to compile."""
     return cast(Function, numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)(function))
+
+
+def part_as_written(function: Function) -> Function:
+    """As `part`, but every operation is rounded by itself, as in numpy: for equal results from equal numbers."""
+    options = OPTIONS | {"fastmath": False}
+    return cast(Function, numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function))

@@ -1,11 +1,11 @@
-"""Contextual linear bandits one step at a time, for every policy: the oracle of the compiled engine, and for the rest.
+"""Contextual linear bandits one step at a time, for every policy: the oracle of the compiled engines, and for the rest.
 
 What an agent does, in floating point and with continuous noise, but for what cannot be seen: the grid of rewards. All
-policies of a run see the contexts that the compiled engine shows them, so differences between the engines' policies
+policies of a run see the contexts that the compiled engines show them, so differences between the engines' policies
 are paired too.
 
 In the setting "strict" actions are offered as to an agent. In the setting "paper" they are longer than what is
-declared, and a policy would refuse or shorten them. They are taken as drawn, as in the compiled engine, and where
+declared, and a policy would refuse or shorten them. They are taken as drawn, as in the compiled engines, and where
 contexts are private as well; noise is for what is declared. No guarantee would hold then, which the simulation says.
 """
 
@@ -73,6 +73,13 @@ def _weighted(weight: tuple[int, ...], reward: float) -> Floats:
     return np.array(weight) * reward
 
 
+def noise_deviation(policy: Any, low: float, high: float) -> float:
+    """The standard deviation of a release's noise in every coordinate, in steps of the policy's grid as the weights."""
+    scale: MomentScale | None = policy.moments(low, high)
+    sensitivity: float = (high - low) * policy.context_norm / policy.unit if scale is None else scale.sensitivity
+    return sensitivity * math.sqrt(policy.promise.shared(max(1, policy.tree_levels)).variance_factor)
+
+
 class Learner:
     """One policy in one run."""
 
@@ -90,9 +97,7 @@ class Learner:
         scale: MomentScale | None = policy.moments(low, high)
         self._size = policy.dimension if scale is None else scale.size
         self._addend = _weighted if scale is None else moment_addend(scale)
-        # In steps of the policy's grid, as the weights are.
-        sensitivity = (high - low) * policy.context_norm / policy.unit if scale is None else scale.sensitivity
-        self.noise_sd = sensitivity * math.sqrt(policy.promise.shared(max(1, self._levels)).variance_factor)
+        self.noise_sd = noise_deviation(policy, low, high)
 
     def play(self, contexts: Floats, time: int) -> tuple[Integers, Floats]:
         """Play a block that begins after `time` steps: its actions, and the regret after each."""

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import csv
 import math
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
-from multiprocessing import get_context
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +20,7 @@ from private_bandits.progress import Report
 from private_bandits.progress import progress as progress_bar
 from private_bandits.simulation import elimination, finite, linear, steps
 from private_bandits.simulation.seeds import Seeds, fingerprint
+from private_bandits.simulation.workers import compute
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,8 +34,8 @@ ENGINES: dict[str, Any] = {
 """What runs a policy with a list of actions, by the name in its class."""
 TREES = "tree"
 """The engine of policies with a list of actions that is compiled: it plays every step."""
-COMPILED = "contextual"
-"""The engine of contextual policies that is compiled. The others are played one step at a time."""
+COMPILED = ("contextual", "stepwise")
+"""The engines of contextual policies that are compiled. Other policies are played one step at a time."""
 BLOCK = 10_000
 """Runs simulated together: bounds the memory, and is the piece of work that goes to a process."""
 STEPS = 10**6
@@ -148,7 +146,7 @@ def simulate(
     is always the horizon. The numbers of a policy depend on the seed and on the policy, environment, horizon
     and runs, not on the other policies or on the number of processes. In a contextual environment all policies of a
     run see the same contexts; what is compiled for it is spread over threads instead of processes, and is compiled
-    before the clock starts. Policies that it is not compiled for are played one step at a time: some thousand a second.
+    before the clock starts. A contextual policy of your own is played one step at a time: some thousand a second.
 
     >>> import private_bandits as pb
     >>> result = pb.simulate({"private": pb.AdaCUCB(2, pb.zCDP(0.1), beta=1)}, pb.Bernoulli([0.9, 0.1]),
@@ -158,71 +156,52 @@ def simulate(
     """
     horizon, runs = check_count("horizon", horizon), check_count("runs", runs)
     seed, processes = check_count("seed", seed, least=0), check_count("processes", processes)
-    _check_policies(policies, environment)
     points = _checkpoints(checkpoints, horizon)
-    tasks = [_Task(group, environment, horizon, points, seed) for group in _by_engine(policies)]
+    tasks = tasks_for(policies, environment, horizon, points, seed)
     for task in tasks:
         task.prepare()
     started = time.perf_counter()
-    curves: dict[str, Floats] = {}
-    with progress_bar("simulating", enabled=progress) as report:
-        for task in tasks:
-            done, weight = len(curves) / len(policies), len(task.policies) / len(policies)
-
-            def report_share(part: float, done: float = done, weight: float = weight) -> None:
-                report(done + part * weight)
-
-            stacked = np.concatenate(_run(task, task.blocks(runs), processes, report_share), axis=1)
-            curves |= dict(zip(task.policies, stacked, strict=True))
-    curves = {name: curves[name] for name in policies}
+    jobs = [(task, block) for task in tasks for block in task.blocks(runs)]
+    weights = np.array([len(task.policies) * size for task, (_, size) in jobs]) / (len(policies) * runs)
+    found: dict[int, Floats] = {}
+    with (
+        progress_bar("simulating", enabled=progress) as report,
+        closing(compute(jobs, processes, lambda shares: report(float(weights @ shares)))) as finished,
+    ):
+        found.update(finished)
+    parts: dict[str, list[Floats]] = {name: [] for name in policies}
+    for i, (task, _) in enumerate(jobs):
+        for name, rows in zip(task.policies, found[i], strict=True):
+            parts[name].append(rows)
+    curves = {name: np.concatenate(rows) for name, rows in parts.items()}
     return Simulation(dict(policies), environment, horizon, runs, seed, points, curves, time.perf_counter() - started)
 
 
-def _by_engine(policies: Mapping[str, Policy[Any]]) -> list[dict[str, Policy[Any]]]:
+def tasks_for(
+    policies: Mapping[str, Policy[Any]],
+    environment: FiniteEnvironment | Contextual,
+    horizon: int,
+    checkpoints: Integers,
+    seed: int,
+) -> list[Task]:
+    """The simulation as tasks, one for each engine."""
+    _check_policies(policies, environment)
     groups: dict[str, dict[str, Policy[Any]]] = {}
     for name, policy in policies.items():
         groups.setdefault(policy.engine, {})[name] = policy
-    return list(groups.values())
+    return [Task(group, environment, horizon, checkpoints, seed) for group in groups.values()]
 
 
-def _run(task: _Task, blocks: Sequence[tuple[int, int]], processes: int, report: Report) -> list[Floats]:
-    """All blocks, in their order."""
-    if processes == 1 or len(blocks) == 1:
-        return [
-            task(block, lambda part, i=i: report((i + part) / len(blocks)))  # type: ignore[misc]
-            for i, block in enumerate(blocks)
-        ]
-    found = []
-    with _workers(task, min(processes, len(blocks))) as run_all:
-        for curves in run_all(blocks):
-            found.append(curves)
-            report(len(found) / len(blocks))
-    return found
-
-
-@contextmanager
-def _workers(task: _Task, count: int) -> Iterator[Callable[[Sequence[tuple[int, int]]], Iterator[Floats]]]:
-    """Processes; or threads for compiled code, which runs side by side in them and is compiled only once."""
-    if task.engine != COMPILED:
-        with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as processes:
-            yield lambda blocks: processes.map(task, blocks)
-        return
-    stopped = threading.Event()
-
-    def watch(part: float) -> None:
-        if stopped.is_set():
-            raise KeyboardInterrupt
-
-    with ThreadPoolExecutor(count) as threads:
-        try:
-            yield lambda blocks: threads.map(lambda block: task(block, watch), blocks)
-        finally:
-            stopped.set()  # nothing is left to do, or the caller was interrupted
+Block = tuple[int, int]
+"""The number of a block of runs, and how many runs are in it."""
 
 
 @dataclass(frozen=True)
-class _Task:
-    """The policies of one engine: a block of runs is a pure function of the settings, whoever computes it."""
+class Task:
+    """The policies of one engine: a block of runs is a pure function of the settings, whoever computes it.
+
+    What a policy's regrets are does not depend on the other policies.
+    """
 
     policies: Mapping[str, Policy[Any]]
     environment: Any
@@ -245,9 +224,18 @@ class _Task:
         """Runs in a block; the same whatever the number of processes, as streams of random numbers belong to blocks."""
         if not self.contextual and self.engine != TREES:
             return BLOCK
-        return max(1, min(BLOCK, (STEPS if self.engine in (COMPILED, TREES) else SLOW_STEPS) // self.horizon))
+        return max(1, min(BLOCK, (STEPS if self.engine in (*COMPILED, TREES) else SLOW_STEPS) // self.horizon))
 
-    def blocks(self, runs: int) -> list[tuple[int, int]]:
+    @property
+    def runs_in_threads(self) -> bool:
+        """Whether it is compiled code, which runs side by side in threads and is compiled only once there."""
+        return self.engine in COMPILED
+
+    def only(self, names: Sequence[str]) -> Task:
+        """The same with some of the policies."""
+        return replace(self, policies={name: self.policies[name] for name in names})
+
+    def blocks(self, runs: int) -> list[Block]:
         """Number and size of each."""
         size = self.block_size
         return [(b, min(size, runs - b * size)) for b in range(math.ceil(runs / size))]
@@ -259,7 +247,8 @@ class _Task:
         elif self.engine == TREES:
             _trees().prepare(list(self.policies.values()), self.environment)
 
-    def __call__(self, block: tuple[int, int], report: Report = lambda part: None) -> Floats:
+    def __call__(self, block: Block, report: Report = lambda part: None) -> Floats:
+        """The regrets of a block, [policy, run, checkpoint]."""
         number, runs = block
         group = list(self.policies.values())
         settings = (group, self.environment, self.horizon, runs, self.checkpoints)
@@ -276,9 +265,9 @@ class _Task:
 
 def _contextual(name: str) -> Any:
     """An engine for contextual policies, imported here: numba is an extra, and slow to import."""
-    from private_bandits.simulation import contextual, contextual_steps
+    from private_bandits.simulation import contextual, contextual_steps, stepwise
 
-    return contextual if name == COMPILED else contextual_steps
+    return {"contextual": contextual, "stepwise": stepwise}.get(name, contextual_steps)
 
 
 def _trees() -> Any:
@@ -347,9 +336,14 @@ def _check_dimension(name: str, policy: Any, environment: Contextual) -> None:
         )
 
 
+def log_checkpoints(horizon: int) -> Integers:
+    """50 steps up to the horizon, or fewer, evenly spaced in log scale."""
+    return np.unique(np.geomspace(1, horizon, 50).round().astype(np.int64))
+
+
 def _checkpoints(given: Sequence[int] | None, horizon: int) -> Integers:
     if given is None:
-        return np.unique(np.geomspace(1, horizon, 50).round().astype(np.int64))
+        return log_checkpoints(horizon)
     points = np.unique([*(check_count("a checkpoint", step) for step in given), horizon])
     if points[-1] > horizon:
         raise InvalidInput(f"checkpoints must not exceed the horizon of {horizon}, got {points[-1]}")

@@ -1,211 +1,20 @@
-"""The paper's bounds, one function a theorem.
+"""Robustness: what someone who changes a few rewards can do to what is published.
 
-First, how far apart a private mechanism's outputs can be when its inputs come from two distributions (Section VI
-and Appendix G: the route to the lower bounds). Second, robustness: what someone who changes a few rewards can do to
-what is published. rho is the zCDP parameter throughout, KL divergences are in nats.
-
-Where this file departs from the paper, the docstring says so, and docs/theory.md shows why.
+A budget is rho of zCDP as a number, or a Budget; of RenyiDP and ApproxDP what the package's agents keep: zCDP at the
+budget's level.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from private_bandits.budget import Budget, PureDP
-from private_bandits.errors import InvalidInput
-from private_bandits.transport import (
-    CoupledRun,
-    Instance,
-    PolicyRule,
-    coupled_run,
-    product_distribution,
-    total_variation,
-    transport_cost,
-)
-
-Form = Literal["proven", "paper"]
-
-# How far apart outputs can be.
-
-
-def renyi_of_group(rho: float, distance: int, alpha: float) -> float:
-    """Renyi divergence between a rho-zCDP mechanism's outputs on inputs that differ in `distance` places.
-
-    D_alpha <= rho distance^2 alpha for every alpha >= 1: group privacy (Bun and Steinke 2016, Prop. 27).
-
-    >>> renyi_of_group(0.5, distance=3, alpha=2)
-    9.0
-    """
-    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 1 <= alpha < math.inf:
-        raise InvalidInput(f"alpha must be a finite number, at least 1, got {alpha!r}")
-    rho, places = _checked_rho(rho), _checked_count("distance", distance)
-    try:
-        return _times(rho, places**2 * float(alpha))
-    except OverflowError:  # more places than a float can hold
-        return _times(math.inf, rho)
-
-
-def kl_of_group(rho: float, distance: int) -> float:
-    """KL divergence between a rho-zCDP mechanism's outputs on inputs that differ in `distance` places.
-
-    KL <= rho distance^2, the order alpha = 1 of `renyi_of_group`.
-
-    >>> kl_of_group(0.5, distance=3)
-    4.5
-    """
-    return renyi_of_group(rho, distance, 1)
-
-
-def kl_bound_transport(rho: float, p1: Mapping[Any, float], p2: Mapping[Any, float]) -> float:
-    """KL divergence between a rho-zCDP mechanism's outputs when its input is drawn from p1, and from p2.
-
-    KL <= rho inf over couplings of E[d(D, D')^2], d the Hamming distance: Theorem "KL upper bound as a transport
-    problem" of the paper, with the infimum solved exactly. p1, p2: {tuple: probability}. Needs scipy.
-
-    >>> round(kl_bound_transport(0.5, {(0, 0): 1.0}, {(0, 0): 0.5, (1, 1): 0.5}), 9)
-    1.0
-    """
-    return _times(_checked_rho(rho), transport_cost(p1, p2).cost)
-
-
-def kl_bound_product(
-    rho: float, marginals1: Sequence[Mapping[Any, float]], marginals2: Sequence[Mapping[Any, float]]
-) -> float:
-    """The same for inputs of independent coordinates, in closed form.
-
-    KL <= rho (sum of t_i)^2 + rho sum of t_i (1 - t_i), t_i the total variation of the i-th coordinate: Theorem "KL
-    decomposition for product distributions" of the paper. It couples each coordinate maximally and independently
-    of the others; `kl_bounds` says how much the best coupling gains.
-
-    >>> coin, biased = {0: 0.5, 1: 0.5}, {0: 0.25, 1: 0.75}
-    >>> kl_bound_product(1.0, [coin, coin], [biased, biased])
-    0.625
-    """
-    return _times(_checked_rho(rho), _product_distance(marginals1, marginals2))
-
-
-@dataclass(frozen=True)
-class KLBounds:
-    """Two upper bounds on one KL divergence, and the mean squared distances that they are rho times of.
-
-    product: coordinates coupled maximally, each on its own. transport: the best coupling of all.
-    """
-
-    product: float
-    transport: float
-    product_distance: float
-    transport_distance: float
-
-    @property
-    def gap(self) -> float:
-        """What the best coupling gains."""
-        return self.product - self.transport
-
-
-def kl_bounds(
-    rho: float, marginals1: Sequence[Mapping[Any, float]], marginals2: Sequence[Mapping[Any, float]]
-) -> KLBounds:
-    """`kl_bound_product` beside `kl_bound_transport`, for small products. Needs scipy.
-
-    The best coupling keeps the number of differing coordinates near its mean, which independent coordinates
-    cannot: for two coordinates of 1/4 against 3/4 it gains a sixth.
-
-    >>> low, high = {0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}
-    >>> found = kl_bounds(1.0, [low, low], [high, high])
-    >>> round(found.product, 6), round(found.transport, 6)
-    (1.5, 1.25)
-    """
-    _checked_rho(rho)
-    independent = _product_distance(marginals1, marginals2)
-    best = transport_cost(product_distribution(marginals1), product_distribution(marginals2)).cost
-    return KLBounds(_times(rho, independent), _times(rho, best), independent, best)
-
-
-@dataclass(frozen=True)
-class Moments:
-    """What the KL bound of a bandit needs. S is the sum over steps of t_a, the total variation of the played arm.
-
-    mean, variance: of S. spread: mean of the sum over steps of t_a (1 - t_a). All on the first instance.
-    """
-
-    mean: float
-    variance: float
-    spread: float
-
-    def __post_init__(self) -> None:
-        for name in ("mean", "variance", "spread"):
-            value: Any = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
-                raise InvalidInput(f"{name} must be a finite number, at least 0, got {value!r}")
-        if self.spread > self.mean * (1 + 1e-9):
-            raise InvalidInput(f"spread is at most mean, as t(1 - t) <= t; got {self.spread!r} > {self.mean!r}")
-
-
-def kl_bound_bandit(rho: float, moments: Moments | CoupledRun, form: Form = "proven") -> float:
-    """KL divergence between the actions of a rho-Interactive zCDP policy on two bandit instances.
-
-    form="proven":  rho (sqrt(E[S^2]) + sqrt(E[sum t(1-t)]))^2      holds
-    form="paper":   rho (E[S]^2 + Var[S] + E[sum t(1-t)])           can be too small, by a factor of up to 2
-
-    Both bound rho E[d^2], d the number of rewards that differ when the rewards of each step are coupled maximally.
-    d = S + M, with M a martingale and E[M^2] = E[sum t(1-t)]. The paper's Theorem "KL decomposition for
-    rho-Interactive zCDP" takes E[M S] for 0 by conditioning on all actions; later actions depend on earlier rewards,
-    and E[M S] may be positive. Minkowski's inequality gives the proven form. docs/theory.md has a private policy
-    whose KL divergence exceeds the paper's expression. rho E[d^2] itself is `BanditKL.coupling`.
-
-    moments: `Moments` from anywhere, or a `coupled_run`. The last reward is never acted upon, so the moments of all
-    steps but the last will do.
-
-    >>> kl_bound_bandit(1.0, Moments(mean=1.0, variance=0.0, spread=1.0))
-    4.0
-    >>> kl_bound_bandit(1.0, Moments(mean=1.0, variance=0.0, spread=1.0), form="paper")
-    2.0
-    """
-    if form not in ("proven", "paper"):
-        raise InvalidInput(f'form must be "proven" or "paper", got {form!r}')
-    squared = moments.mean**2 + moments.variance
-    if form == "paper":
-        return _times(_checked_rho(rho), squared + moments.spread)
-    return _times(_checked_rho(rho), (math.sqrt(squared) + math.sqrt(moments.spread)) ** 2)
-
-
-@dataclass(frozen=True)
-class BanditKL:
-    """The exact KL divergence of a small policy's actions on two instances, beside its bounds.
-
-    kl <= coupling <= proven, if the policy keeps rho. `paper` can be on either side of coupling, and below kl: see
-    `kl_bound_bandit`.
-    """
-
-    kl: float
-    coupling: float
-    paper: float
-    proven: float
-
-
-def bandit_kl(rho: float, policy: PolicyRule, instance1: Instance, instance2: Instance, horizon: int) -> BanditKL:
-    """All four numbers for a small policy, by following every history (see `transport.coupled_run`).
-
-    rho: what the policy keeps, which is not checked here.
-
-    >>> found = bandit_kl(0.5, lambda history: [0.5, 0.5], [{0: 1.0}] * 2, [{1: 1.0}] * 2, horizon=1)
-    >>> found.kl, found.coupling, found.paper, found.proven
-    (0.0, 0.5, 0.5, 0.5)
-    """
-    run = coupled_run(policy, instance1, instance2, horizon)
-    coupling = _times(_checked_rho(rho), run.distance_squared)
-    return BanditKL(run.kl, coupling, kl_bound_bandit(rho, run, "paper"), kl_bound_bandit(rho, run, "proven"))
-
-
-# What someone who changes a few rewards can do. A budget is rho of zCDP as a number, or a Budget; of RenyiDP and
-# ApproxDP what the package's agents keep: zCDP at the budget's level.
+from private_bandits.theory.checks import checked_chance, checked_count, checked_rho
 
 
 def least_rho(p: float, p_prime: float) -> float:
@@ -218,7 +27,7 @@ def least_rho(p: float, p_prime: float) -> float:
     >>> round(least_rho(0.25, 0.75), 6), round(math.log(3) * math.tanh(math.log(3) / 2), 6)
     (0.549306, 0.549306)
     """
-    p, p_prime = _checked_chance("p", p), _checked_chance("p_prime", p_prime)
+    p, p_prime = checked_chance("p", p), checked_chance("p_prime", p_prime)
     if p == p_prime:
         return 0.0
     if p in (0, 1) or p_prime in (0, 1):
@@ -239,7 +48,7 @@ def largest_probability(budget: float | Budget, rewards: int, probability: float
     >>> round(largest_probability(0.01, 3, 0.5), 4)
     0.7022
     """
-    p, m = _checked_chance("probability", probability), _checked_count("rewards", rewards)
+    p, m = checked_chance("probability", probability), checked_count("rewards", rewards)
     strength = _strength(budget, m)
     if m == 0 or strength == 0 or p in (0, 1):
         return p
@@ -273,7 +82,7 @@ def largest_shift(budget: float | Budget, rewards: int) -> float:
     >>> round(largest_shift(0.01, 3), 4), round(math.sqrt(0.01 * 9 / 2), 4)
     (0.2105, 0.2121)
     """
-    strength = _strength(budget, _checked_count("rewards", rewards))
+    strength = _strength(budget, checked_count("rewards", rewards))
     if isinstance(budget, PureDP):
         return min(1.0, math.tanh(strength / 2) * (1 + 1e-15))
     return _largest_shift(strength)
@@ -288,7 +97,7 @@ def shift_bounds(rho: float, rewards: int) -> dict[str, float]:
     >>> {name: round(bound, 3) for name, bound in shift_bounds(0.5, 1).items()}
     {'exact': 0.479, 'pinsker': 0.5, 'bretagnolle-huber': 0.697, 'conversion': 0.559}
     """
-    strength = _strength(rho, _checked_count("rewards", rewards))
+    strength = _strength(rho, checked_count("rewards", rewards))
     excess = np.exp(np.linspace(-12.0, 25.0, 4001))  # alpha - 1; every one of them gives a valid bound
     exponents = excess * (1 + excess) * strength if strength else np.zeros_like(excess)
     log_delta = exponents - np.log(excess) + (1 + excess) * (np.log(excess) - np.log1p(excess))
@@ -309,7 +118,7 @@ def rewards_needed(budget: float | Budget, p: float, p_prime: float) -> float:
     >>> rewards_needed(0.01, 0.1, 0.9)
     14
     """
-    p, p_prime = _checked_chance("p", p), _checked_chance("p_prime", p_prime)
+    p, p_prime = checked_chance("p", p), checked_chance("p_prime", p_prime)
     one = _strength(budget, 1)
     if p == p_prime:
         return 0
@@ -365,7 +174,7 @@ def robustness(budget: float | Budget, rewards: int, probability: float = 0.5) -
     would change. On average at most 21.1 % of the decisions would change. Anything that would have been published
     with probability 50 % would have between 29.7 % and 70.3 %.
     """
-    p, m = _checked_chance("probability", probability), _checked_count("rewards", rewards)
+    p, m = checked_chance("probability", probability), checked_count("rewards", rewards)
     largest = largest_probability(budget, m, p)
     shift = largest_shift(budget, m)
     smallest = max(0.0, math.nextafter(1 - largest_probability(budget, m, 1 - p), 0.0)) if 0 < p < 1 and shift else p
@@ -396,14 +205,6 @@ def _percent(share: float, to: Any) -> str:
         if min(share, 1 - share) >= 10.0 ** (-digits - 1) or digits == 6:
             break
     return f"{to(share * 100 * 10**digits) / 10**digits:.{6 + digits}g} %"
-
-
-def _product_distance(marginals1: Sequence[Mapping[Any, float]], marginals2: Sequence[Mapping[Any, float]]) -> float:
-    """E[d^2] when each coordinate is coupled maximally and on its own."""
-    if len(marginals1) != len(marginals2):
-        raise InvalidInput(f"both inputs need the same length, got {len(marginals1)} and {len(marginals2)} marginals")
-    shifts = [total_variation(p, q) for p, q in zip(marginals1, marginals2, strict=True)]
-    return math.fsum(shifts) ** 2 + math.fsum(t * (1 - t) for t in shifts)
 
 
 ORDERS = np.exp(np.linspace(math.log(1e-3), math.log(1e12), 181))
@@ -474,7 +275,7 @@ def _strength(budget: float | Budget, rewards: int) -> float:
     """What the budget is for that many rewards together: rho m^2, or m epsilon of pure DP."""
     if rewards == 0:
         return 0.0
-    level = budget.level if isinstance(budget, Budget) else _checked_rho(budget)
+    level = budget.level if isinstance(budget, Budget) else checked_rho(budget)
     try:
         return budget.group_cost(level, rewards) if isinstance(budget, Budget) else level * rewards**2
     except OverflowError:  # more rewards than a float can hold
@@ -483,26 +284,3 @@ def _strength(budget: float | Budget, rewards: int) -> float:
 
 def _up(probability: float) -> float:
     return min(1.0, math.nextafter(probability, 2.0))
-
-
-def _times(rho: float, amount: float) -> float:
-    """rho times an amount, where nothing times anything is nothing."""
-    return rho * amount if amount else 0.0
-
-
-def _checked_rho(rho: float) -> float:
-    if isinstance(rho, bool) or not isinstance(rho, Real) or not rho >= 0:
-        raise InvalidInput(f"rho must be a number, at least 0, got {rho!r}")
-    return float(rho)
-
-
-def _checked_count(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidInput(f"{name} must be a whole number, at least 0, got {value!r}")
-    return value
-
-
-def _checked_chance(name: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:
-        raise InvalidInput(f"{name} must be a probability, from 0 to 1, got {value!r}")
-    return float(value)

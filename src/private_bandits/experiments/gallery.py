@@ -1,0 +1,36 @@
+"""The pictures of an experiment, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from private_bandits.errors import InvalidInput
+from private_bandits.experiments import comparisons, prices
+from private_bandits.experiments.data import Experiment
+from private_bandits.experiments.pictures import Picture
+from private_bandits.experiments.regrets import Regrets
+from private_bandits.experiments.wording import listing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PICTURES: dict[str, Callable[[Regrets], Picture]] = {
+    "difference": prices.difference,
+    "price": prices.price,
+    "curves": prices.curves,
+    "placement": comparisons.placement,
+    "rivals": comparisons.rivals,
+}
+"""By the names that an experiment uses in `figures`."""
+
+
+def pictures(experiment: Experiment, frame: pd.DataFrame) -> list[Picture]:
+    """Every picture that the experiment asks for, from one row for each label, run and step."""
+    unknown = [name for name in experiment.figures if name not in PICTURES]
+    if unknown:
+        raise InvalidInput(
+            f"{experiment.name}: no figure is called {unknown[0]!r}; there are {listing(list(PICTURES))}"
+        )
+    regrets = Regrets.from_frame(experiment, frame)
+    return [PICTURES[name](regrets) for name in experiment.figures]

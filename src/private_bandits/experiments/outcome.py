@@ -1,0 +1,112 @@
+"""What a run of `reproduce` has done, for people and for machines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from private_bandits.experiments.data import Experiment
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+    from rich.table import Table
+
+
+ANSWERS = {True: "holds", False: "does not hold", None: "cannot be told"}
+"""Of a verdict, in words."""
+
+
+@dataclass
+class Outcome:
+    """What a run of the command has done.
+
+    computed, reused: blocks, of one policy each. verdicts: on the paper's claims, by experiment. tables: the paper's
+    two, for the experiments' numbers. notes: what a reader should know. seconds: of all of it.
+    """
+
+    folder: Path
+    seed: int
+    results: dict[str, tuple[Experiment, pd.DataFrame]] = field(default_factory=dict)
+    verdicts: dict[str, list[Any]] = field(default_factory=dict)
+    tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    files: list[Path] = field(default_factory=list)
+    moved: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    computed: int = 0
+    reused: int = 0
+    seconds: float = 0.0
+
+    def summary(self) -> list[dict[str, Any]]:
+        """A row per policy of every experiment: mean regret at the horizon with its standard error."""
+        return [row for experiment, frame in self.results.values() for row in _summary(experiment, frame)]
+
+    def print(self, console: Console) -> None:
+        """What was run, the verdicts, what to look at."""
+        if self.results:
+            console.print(self._table())
+        judged = [(name, verdict) for name, found in self.verdicts.items() for verdict in found]
+        lines = [f"{name}, {verdict.claim}: {ANSWERS[verdict.holds]}" for name, verdict in judged]
+        lines += [f"{old} was another: it is now {new}" for old, new in self.moved.items()]
+        lines += self.notes
+        lines.append(f"{self.computed:,} blocks computed, {self.reused:,} were there; {self.seconds:.0f} seconds.")
+        lines.append(f"{len(self.files)} files in {self.folder}")
+        for line in lines:
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    def _table(self) -> Table:
+        """The first policy of every experiment, without privacy and with the smallest budget."""
+        from rich.table import Table
+
+        table = Table("experiment", "steps x runs", "no privacy", "least rho", "at least rho", title="Mean regret")
+        for experiment, frame in self.results.values():
+            first = [row for row in _summary(experiment, frame) if row["policy"] == experiment.entries[0].policy]
+            rows = sorted(first, key=lambda row: float(row["rho"]))
+            twin = _cell(rows[-1]) if rows[-1]["rho"] == "inf" else "-"
+            scale = f"{experiment.horizon:g} x {experiment.runs}"
+            table.add_row(experiment.name, scale, twin, str(rows[0]["rho"]), _cell(rows[0]))
+        return table
+
+    def to_json(self) -> dict[str, Any]:
+        """What the command prints with --json."""
+        return {
+            "results": self.summary(),
+            "verdicts": {name: [asdict(verdict) for verdict in found] for name, found in self.verdicts.items()},
+            "tables": self.tables,
+            "folder": str(self.folder),
+            "files": [str(path.relative_to(self.folder)) for path in self.files],
+            "moved": self.moved,
+            "blocks": {"computed": self.computed, "reused": self.reused},
+            "seed": self.seed,
+            "notes": self.notes,
+            "seconds": self.seconds,
+        }
+
+
+def _summary(experiment: Experiment, frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    last = frame[frame["step"] == experiment.horizon].groupby("label")["regret"]
+    means, errors = last.mean(), last.sem()
+    for entry in experiment.entries:
+        error = float(errors[entry.label])
+        yield {
+            "experiment": experiment.name,
+            "policy": entry.policy,
+            "label": entry.label,
+            "rho": plain_rho(entry.rho),
+            "regret_mean": float(means[entry.label]),
+            "regret_stderr": None if math.isnan(error) else error,
+            "horizon": experiment.horizon,
+            "runs": experiment.runs,
+        }
+
+
+def _cell(row: dict[str, Any]) -> str:
+    return f"{row['regret_mean']:,.0f}" + ("" if row["regret_stderr"] is None else f" ± {row['regret_stderr']:,.0f}")
+
+
+def plain_rho(rho: float) -> float | str:
+    """As JSON has it."""
+    return "inf" if math.isinf(rho) else rho

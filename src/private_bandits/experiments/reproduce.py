@@ -1,0 +1,234 @@
+"""`private-bandits reproduce`: runs experiments, and writes results, pictures, tables and a report into a folder."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import time
+from collections.abc import Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from private_bandits import __version__
+from private_bandits.errors import InvalidInput
+from private_bandits.experiments.build import Study
+from private_bandits.experiments.cache import LIBRARIES, Cache, version_of
+from private_bandits.experiments.data import EXPERIMENTS, PLACED, Experiment
+from private_bandits.experiments.drawing import Painters
+from private_bandits.experiments.files import Folder
+from private_bandits.experiments.outcome import Outcome, plain_rho
+from private_bandits.experiments.runner import Compute, Plan, plan, run
+from private_bandits.progress import progress as progress_bar
+from private_bandits.simulation import workers
+from private_bandits.simulation.run import check_count
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TABLES = "tables"
+EVERYTHING = "all"
+HORIZON_OF_TABLES = 10**7
+LINE_EVERY = 20.0
+"""Seconds between lines about the progress, where there is no terminal for a bar."""
+HERE = __package__
+EXTRA = "pip install 'private-bandits[experiments]'"
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with words on what is kept."""
+
+
+def chosen(
+    figure: str, horizon: float | None = None, runs: float | None = None, quick: bool = False, full: bool = False
+) -> tuple[list[Experiment], int | None]:
+    """The experiments at their scale, and the horizon of the tables, None where these are not asked for.
+
+    figure: names with commas between; all: every one, and the tables. An experiment that is named has the horizon and
+    runs that are given. With "all" they are for the paper's experiments and tables; the others have at most that, so
+    that what plays every step of slow policies keeps its own scale.
+
+    >>> [(e.name, e.horizon, e.runs) for e in chosen("finite,finite-strict", horizon=10**6)[0]]
+    [('finite', 1000000, 100), ('finite-strict', 1000000, 20)]
+    """
+    if quick and full:
+        raise InvalidInput("give --quick or --full, not both")
+    names = list(dict.fromkeys(figure.split(",")))
+    for name in names:
+        if name not in (*EXPERIMENTS, TABLES, EVERYTHING):
+            known = ", ".join([*EXPERIMENTS, TABLES, EVERYTHING])
+            raise InvalidInput(f"--figure must be one of {known}, or several with commas between, got {name!r}")
+    found = []
+    for experiment in EXPERIMENTS.values():
+        named = experiment.name in names
+        if named or EVERYTHING in names:
+            own = experiment.quick if quick else experiment.full if full else (experiment.horizon, experiment.runs)
+            limit = not (named or experiment.of_the_paper)
+            steps, repeats = _given("horizon", horizon, own[0], limit), _given("runs", runs, own[1], limit)
+            found.append(experiment.resized(steps, repeats))
+    tables = TABLES in names or EVERYTHING in names
+    return found, _given("horizon", horizon, HORIZON_OF_TABLES, limit=False) if tables else None
+
+
+def _given(name: str, value: float | None, own: int, limit: bool) -> int:
+    if value is None:
+        return own
+    whole = check_count(name, value)
+    return min(whole, own) if limit else whole
+
+
+def reproduce(
+    experiments: Sequence[Experiment],
+    out: Path,
+    tables: int | None = None,
+    seed: int = 0,
+    processes: int = 1,
+    dask: str | None = None,
+    progress: bool = True,
+) -> Outcome:
+    """Run the experiments and write all that comes of them into the folder `out`.
+
+    What an earlier run into the same folder has computed is not computed again. tables: the horizon that the paper's
+    tables are evaluated at, None for no tables. dask: the address of a scheduler, whose workers then do the work of
+    the processes; the numbers are the same.
+    """
+    began = time.perf_counter()
+    seed, processes = check_count("seed", seed, least=0), check_count("processes", processes)
+    folder = Folder(out)
+    outcome = Outcome(out, seed)
+    with Painters(folder, processes) as painters:
+        if experiments:
+            _run(experiments, folder, outcome, _where(processes, dask), painters, progress)
+        outcome.files += painters.finish()
+    outcome.results = {e.name: outcome.results[e.name] for e in experiments}  # in the order of the report
+    outcome.verdicts = {name: outcome.verdicts[name] for name in outcome.results if name in outcome.verdicts}
+    if tables is not None:
+        _write_tables(folder, outcome, tables)
+    if outcome.results:
+        _write_report(folder, outcome)
+    outcome.files = list(dict.fromkeys(outcome.files))
+    outcome.moved = folder.moved
+    outcome.seconds = time.perf_counter() - began
+    return outcome
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _where(processes: int, dask: str | None) -> Compute:
+    if dask is None:
+        # What has to be compiled is compiled by the first job that needs it, while others run.
+        return lambda jobs, report: workers.compute(jobs, processes, report)
+    from private_bandits.experiments import cluster  # here: a slow import of an extra
+
+    return partial(cluster.compute, dask)
+
+
+def _run(
+    experiments: Sequence[Experiment],
+    folder: Folder,
+    outcome: Outcome,
+    compute: Compute,
+    painters: Painters,
+    progress: bool,
+) -> None:
+    cache = Cache(folder.cache)
+    made = plan(experiments, outcome.seed, cache)
+    outcome.computed, outcome.reused = made.missing, made.blocks - made.missing
+    try:
+        with progress_bar("simulating", enabled=progress, line_every=LINE_EVERY) as report:
+            for study, frame in run(made, cache, compute, report):
+                outcome.results[study.experiment.name] = (study.experiment, frame)
+                _write_results(folder, outcome, study, frame)
+                if _part(f"{HERE}.figures", outcome, needs="matplotlib") is not None:
+                    painters.draw(study.experiment, frame)
+    except KeyboardInterrupt:
+        raise Interrupted(_kept(made, folder)) from None
+
+
+def _kept(made: Plan, folder: Folder) -> str:
+    return (
+        f"Stopped. {made.blocks - made.missing:,} of {made.blocks:,} blocks are in {folder.cache}: "
+        "the same command goes on from there."
+    )
+
+
+def _write_results(folder: Folder, outcome: Outcome, study: Study, frame: pd.DataFrame) -> None:
+    name = study.experiment.name
+    outcome.files += folder.put_frame(name, frame)
+    outcome.files.append(folder.put_settings(name, settings_of(study)))
+    verdicts = _part(f"{HERE}.verdicts", outcome)
+    if verdicts is not None:
+        outcome.verdicts[name] = verdicts.judge(study.experiment, frame)
+
+
+def _write_tables(folder: Folder, outcome: Outcome, horizon: int) -> None:
+    """Each table at several budgets, one beneath the other."""
+    tables = _part("private_bandits.theory.tables", outcome)
+    if tables is None:
+        return
+    for name, make in (("one", tables.table_one), ("two", tables.table_two)):
+        rows = [{"rho": rho, **row} for rho in PLACED for row in make(horizon=horizon, budget=rho)]
+        outcome.tables[name] = rows
+        outcome.files.append(folder.put_rows(f"table-{name}", rows))
+
+
+def _write_report(folder: Folder, outcome: Outcome) -> None:
+    report = _part(f"{HERE}.report", outcome, needs="plotly")
+    if report is None:
+        return
+    results, settings = list(outcome.results.values()), folder.settings()
+    shown = {"seed": outcome.seed, "version": __version__, **{name: settings[name] for name in outcome.results}}
+
+    def write(path: Path) -> None:
+        report.write(path, results, outcome.tables, shown)
+
+    outcome.files.append(folder.put_made("report.html", write))
+
+
+def _part(module: str, outcome: Outcome, needs: str = "numpy") -> Any:
+    """A part of the output that needs an extra; None, with a note, where that is not installed."""
+    missing = next((name for name in (module, needs) if not _installed(name)), None)
+    if missing is None:
+        return importlib.import_module(module)
+    note = f"{module.rpartition('.')[2]} left out, {missing} is missing: {EXTRA}"
+    if note not in outcome.notes:
+        outcome.notes.append(note)
+    return None
+
+
+def _installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # what it would be in is missing
+        return False
+
+
+def settings_of(study: Study) -> dict[str, Any]:
+    """All that the results of an experiment follow from, as plain data."""
+    experiment = study.experiment
+    entries = [
+        {"label": entry.label, "rho": plain_rho(entry.rho), **study.policies[entry.label].to_dict()}
+        for entry in experiment.entries
+    ]
+    return {
+        "title": experiment.title,
+        "setting": experiment.setting,
+        "setting_as": experiment.setting_as,
+        "guarantee": experiment.guarantee,
+        "environment": str(study.environment),
+        "horizon": experiment.horizon,
+        "runs": experiment.runs,
+        "seed": study.seed,
+        "checkpoints": study.checkpoints.tolist(),
+        "policies": entries,
+        "versions": {
+            "private-bandits": __version__,
+            "python": platform.python_version(),
+            **{library: version_of(library) for library in LIBRARIES},
+        },
+    }

@@ -1,0 +1,233 @@
+"""The command: files, what happens to those that stand there, Ctrl-C, the same bytes from the same seed."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from private_bandits.errors import InvalidInput
+from private_bandits.experiments import drawing
+from private_bandits.experiments import reproduce as command
+from private_bandits.experiments.data import EXPERIMENTS, Experiment
+from private_bandits.experiments.files import Folder
+from private_bandits.experiments.outcome import Outcome
+from tests.experiments.small import FINITE, LINEAR, PLACEMENT, contextual
+
+COMMAND = str(Path(sys.executable).with_name("private-bandits"))
+
+
+@pytest.fixture(autouse=True)
+def numbers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the extra is not installed: pictures and the report are tested where they are made."""
+    monkeypatch.setattr(command, "_installed", lambda module: False)
+
+
+def reproduce(folder: Path, *experiments: Any, seed: int = 0) -> Outcome:
+    return command.reproduce(experiments, folder, seed=seed, progress=False)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*.*")}
+
+
+def test_files_and_the_same_bytes_from_the_same_seed(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    outcome = reproduce(one, FINITE, LINEAR)
+    reproduce(two, LINEAR, FINITE)
+    expected = {f"{name}.{ending}" for name in ("finite-strict", "linear") for ending in ("csv", "parquet")}
+    assert set(contents(one)) == expected | {"settings.json"}
+    assert contents(one) == contents(two)
+    assert (outcome.computed, outcome.reused, outcome.moved) == (28, 0, {})
+    frame = outcome.results["linear"][1]
+    for read in (
+        pd.read_csv(one / "linear.csv"),
+        pd.read_parquet(one / "linear.parquet"),
+    ):
+        pd.testing.assert_frame_equal(read, frame, check_dtype=False)
+
+
+def test_running_again_changes_nothing(tmp_path: Path) -> None:
+    reproduce(tmp_path, FINITE)
+    before = contents(tmp_path)
+    again = reproduce(tmp_path, FINITE)
+    assert (again.computed, again.reused, again.moved) == (0, 14, {})
+    assert contents(tmp_path) == before
+    assert not (tmp_path / "earlier").exists()
+
+
+def test_another_experiment_joins_the_ones_that_are_there(tmp_path: Path) -> None:
+    reproduce(tmp_path, LINEAR)
+    before = contents(tmp_path)
+    added = reproduce(tmp_path, PLACEMENT)
+    assert (added.computed, added.reused) == (4, 4)
+    after = contents(tmp_path)
+    assert {name: after[name] for name in before if name != "settings.json"} == {
+        name: data for name, data in before.items() if name != "settings.json"
+    }
+    assert list(json.loads(after["settings.json"])) == ["linear", "noise-placement"]
+    assert not added.moved
+
+
+def test_results_of_other_settings_are_moved_aside(tmp_path: Path) -> None:
+    reproduce(tmp_path, FINITE)
+    before = contents(tmp_path)
+    changed = reproduce(tmp_path, FINITE.resized(2000, 4))
+    assert changed.moved == {name: f"earlier/1/{name}" for name in before}
+    assert contents(tmp_path / "earlier" / "1") == before
+    assert json.loads((tmp_path / "settings.json").read_text())["finite-strict"]["horizon"] == 2000
+    back = reproduce(tmp_path, FINITE)  # as it was: from the cache
+    assert (back.computed, back.reused) == (0, 14)
+    assert contents(tmp_path) == before
+    assert json.loads((tmp_path / "earlier" / "2" / "settings.json").read_text())["finite-strict"]["horizon"] == 2000
+
+
+def test_files_of_others_are_not_lost(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text("mine")
+    (tmp_path / "finite-strict.csv").write_text("mine too")
+    reproduce(tmp_path, FINITE)
+    assert (tmp_path / "earlier" / "1" / "settings.json").read_text() == "mine"
+    assert (tmp_path / "earlier" / "1" / "finite-strict.csv").read_text() == "mine too"
+    with pytest.raises(InvalidInput, match="is a file"):
+        Folder(tmp_path / "settings.json")
+
+
+def test_a_file_that_cannot_be_made_leaves_the_old_one(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.put("a.txt", b"old")
+
+    def fail(path: Path) -> None:
+        path.write_text("half")
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        folder.put_made("a.txt", fail)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.txt", "old")]
+
+
+def test_settings_say_what_was_run(tmp_path: Path) -> None:
+    reproduce(tmp_path, contextual().resized(100, 2), seed=7)
+    settings = json.loads((tmp_path / "settings.json").read_text())["contextual"]
+    assert (settings["horizon"], settings["runs"], settings["seed"]) == (100, 2, 7)
+    assert settings["environment"].startswith("Contextual(dimension=3, arms=10, theta=(")
+    assert [(row["policy"], row["rho"], row["horizon"]) for row in settings["policies"]] == [
+        ("adac-oful", 0.1, 100),
+        ("adac-oful", "inf", 100),
+    ]
+    assert {"private-bandits", "numpy", "numba", "python"} == set(settings["versions"])
+    assert "no privacy would hold live" in settings["guarantee"]
+
+
+def test_what_is_told(tmp_path: Path) -> None:
+    outcome = reproduce(tmp_path, FINITE)
+    data = json.loads(json.dumps(outcome.to_json()))
+    rows = {row["label"]: row for row in data["results"]}
+    frame = outcome.results["finite-strict"][1]
+    last = frame[(frame["label"] == "AdaC-UCB, rho = 1") & (frame["step"] == 3000)]["regret"]
+    assert rows["AdaC-UCB, rho = 1"]["regret_mean"] == pytest.approx(last.mean())
+    assert rows["AdaC-UCB, rho = 1"]["regret_stderr"] == pytest.approx(last.std() / 2)
+    assert rows["AdaC-UCB, no privacy"]["rho"] == "inf"
+    assert data["blocks"] == {"computed": 14, "reused": 0}
+    assert "finite-strict.csv" in data["files"]
+    screen = io.StringIO()
+    outcome.print(Console(file=screen, width=100))
+    assert "14 blocks computed, 0 were there" in screen.getvalue()
+
+
+def test_what_needs_an_extra_is_left_out_without_it(tmp_path: Path) -> None:
+    outcome = command.reproduce([FINITE], tmp_path, tables=1000, progress=False)
+    assert [note.partition(" ")[0] for note in outcome.notes] == ["verdicts", "figures", "tables", "report"]
+    assert all("pip install 'private-bandits[experiments]'" in note for note in outcome.notes)
+    assert len(outcome.files) == 3
+
+
+def test_pictures_are_drawn_only_where_they_would_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = reproduce(tmp_path, FINITE).results["finite-strict"][1]
+    calls: list[str] = []
+
+    def fake(experiment: Experiment, numbers: pd.DataFrame) -> dict[str, bytes]:
+        calls.append(experiment.title)
+        return {"figures/a.png": f"{experiment.title} {numbers['regret'].sum()}".encode()}
+
+    monkeypatch.setattr(drawing, "drawn", fake)
+
+    def draw(experiment: Experiment, numbers: pd.DataFrame) -> bytes:
+        with drawing.Painters(Folder(tmp_path), 1) as painters:
+            painters.draw(experiment, numbers)
+            (path,) = painters.finish()
+        return path.read_bytes()
+
+    first = draw(FINITE, frame)
+    assert draw(FINITE, frame) == first
+    assert len(calls) == 1
+    (tmp_path / "figures" / "a.png").write_text("somebody drew on it")
+    assert draw(FINITE, frame) == first
+    assert (tmp_path / "earlier" / "1" / "figures" / "a.png").read_text() == "somebody drew on it"
+    assert draw(FINITE, frame.assign(regret=1.0)) != first
+    assert draw(replace(FINITE, title="another"), frame).startswith(b"another")
+    assert draw(FINITE, frame) == first
+    assert len(calls) == 5
+
+
+def test_one_run_has_no_standard_error(tmp_path: Path) -> None:
+    assert {row["regret_stderr"] for row in reproduce(tmp_path, FINITE.resized(100, 1)).summary()} == {None}
+
+
+def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, "reproduce", *arguments], capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    done = call("--figure", "finite", "--horizon", "1e3", "--runs", "3", "--out", str(tmp_path / "new"), "--json")
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    assert {(row["experiment"], row["horizon"], row["runs"]) for row in data["results"]} == {("finite", 1000, 3)}
+    assert len(pd.read_csv(tmp_path / "new" / "finite.csv")) > 0
+
+
+def test_bad_flags_are_told_in_one_line(tmp_path: Path) -> None:
+    done = call("--figure", "finite", "--horizon", "10", "--out", str(tmp_path), "--processes", "0")
+    assert done.returncode == 2
+    assert "processes must be a whole number of at least 1, got 0" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_an_interrupted_command_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """Ctrl-C in a terminal reaches every process of the group, so all of them get it here."""
+    stopped, runs = tmp_path / "stopped", 8
+    options = ["--figure", "contextual", "--horizon", "6e5", "--runs", str(runs), "--processes", "2", "--json"]
+    options += ["--out", str(stopped)]
+    running = subprocess.Popen(
+        [COMMAND, "reproduce", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    blocks = stopped / "cache"
+    deadline = time.monotonic() + 100
+    while len(list(blocks.glob("*.npz"))) < 14 and running.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.killpg(running.pid, signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert (running.returncode, out) == (130, ""), err
+    assert "the same command goes on from there" in err
+    assert "Traceback" not in err
+    kept = len(list(blocks.glob("*.npz")))
+    assert 14 <= kept < runs * 7
+    assert not list(stopped.glob("*.csv"))
+    done = json.loads(call(*options).stdout)
+    assert done["blocks"] == {"computed": runs * 7 - kept, "reused": kept}
+    reproduce(tmp_path / "straight", EXPERIMENTS["contextual"].resized(600_000, runs))
+    assert (stopped / "contextual.csv").read_bytes() == (tmp_path / "straight" / "contextual.csv").read_bytes()
