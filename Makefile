@@ -49,7 +49,7 @@ bench: $(READY)
 # Wheels only, each with its hash. virtualenv stands in where Python comes without ensurepip.
 $(READY): requirements/lock.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
-	@echo "Setting up $(VENV): a minute or two, 1.2 GB"
+	@echo "Setting up $(VENV): a minute or two, 1.5 GB"
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV) 2>/dev/null || { \
 	  rm -rf $(VENV) && \

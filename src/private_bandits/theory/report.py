@@ -39,6 +39,7 @@ from private_bandits.theory.tables import PAPER_MEANS
 from private_bandits.theory.ucb import adac_ucb_minimax, adac_ucb_regret, adap_ucb_minimax, adap_ucb_regret
 
 SETTINGS = ("finite", "linear", "contextual")
+PAPER = "Concentrated Differential Privacy for Bandits"
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,7 @@ def as_json(problem: Problem) -> dict[str, Any]:
 def as_table(problem: Problem) -> Table:
     """A part for each bound, a line for each of its assumptions."""
     table = Table(title=f"Regret after {problem.horizon:,.0f} steps, {problem.setting}, {problem.budget}")
+    table.caption = f"the paper: {PAPER}"
     for column in ("bound", "value", "assumption", "met", "source"):
         table.add_column(column, justify="right" if column == "value" else "left")
     for bound in bounds_of(problem):
@@ -222,7 +224,7 @@ def as_table(problem: Problem) -> Table:
         kinds = {"order": "order, constants of one"}
         cells = (f"{bound.name}\n({kinds.get(bound.kind, bound.kind)})", _number(bound.value))
         for i, (text, met) in enumerate(needs):
-            first = (*cells, escape(text), _met(met), escape(bound.source))
+            first = (*cells, escape(text), _met(met), escape(bound.source.replace(PAPER, "the paper")))
             table.add_row(*(first if i == 0 else ("", "", escape(text), _met(met), "")))
         table.add_section()
     return table
