@@ -202,3 +202,17 @@ def test_files_are_the_same_bytes_each_time(tmp_path: Path) -> None:
     assert first[0].read_bytes()[:4] == b"\x89PNG"
     numbers = pd.read_csv(first[2])
     pd.testing.assert_frame_equal(numbers, pictures(made, frame)[0].to_frame(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [finite, placement, rivals])
+def test_titles_and_legends_stay_on_the_paper_and_apart(make: object) -> None:
+    assert callable(make)
+    made, frame = make(title="Where to put the noise: AdaC-GOPE against noise on each action's sum")
+    for figure in figures.draw(made, frame).values():
+        paper = figure.bbox
+        (title,) = (text.get_window_extent() for text in figure.texts if made.title in text.get_text())
+        legends = [legend.get_window_extent() for legend in figure.legends]
+        for box in (title, *legends):
+            assert paper.x0 <= box.x0
+            assert box.x1 <= paper.x1
+        assert not any(title.overlaps(box) for box in legends)

@@ -196,11 +196,11 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert len(pd.read_csv(tmp_path / "new" / "finite.csv")) > 0
 
 
-def test_bad_flags_are_told_in_one_line(tmp_path: Path) -> None:
-    done = call("--figure", "finite", "--horizon", "10", "--out", str(tmp_path), "--processes", "0")
-    assert done.returncode == 2
-    assert "processes must be a whole number of at least 1, got 0" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+def test_bad_settings_are_named(tmp_path: Path) -> None:
+    for change, words in (({"processes": 0}, "processes must be"), ({"seed": -1}, "seed must be")):
+        with pytest.raises(InvalidInput, match=words):
+            command.reproduce([FINITE], tmp_path / "new", **change)  # type: ignore[arg-type]
+    assert not (tmp_path / "new").exists()
 
 
 def test_an_interrupted_command_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -227,7 +227,8 @@ def test_an_interrupted_command_goes_on_where_it_stopped(tmp_path: Path) -> None
     kept = len(list(blocks.glob("*.npz")))
     assert 14 <= kept < runs * 7
     assert not list(stopped.glob("*.csv"))
-    done = json.loads(call(*options).stdout)
-    assert done["blocks"] == {"computed": runs * 7 - kept, "reused": kept}
-    reproduce(tmp_path / "straight", EXPERIMENTS["contextual"].resized(600_000, runs))
+    experiment = EXPERIMENTS["contextual"].resized(600_000, runs)
+    done = reproduce(stopped, experiment)
+    assert (done.computed, done.reused) == (runs * 7 - kept, kept)
+    reproduce(tmp_path / "straight", experiment)
     assert (stopped / "contextual.csv").read_bytes() == (tmp_path / "straight" / "contextual.csv").read_bytes()

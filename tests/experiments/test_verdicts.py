@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -55,6 +56,18 @@ def test_free_privacy(mean: object, holds: bool | None, words: str) -> None:
     assert words in verdict.words
     assert len(verdict.numbers) == 5
     assert verdict.answer in {"holds", "does not hold", "cannot be told from these runs"}
+
+
+def test_the_least_margin_is_where_the_test_turns() -> None:
+    made = experiment(claims=["free-privacy"], rhos=(1.0, math.inf))
+    frame = made_up(made, lambda entry, steps: steps * (1.02 if math.isfinite(entry.rho) else 1.0))
+    (verdict,) = judge(made, frame)
+    last = Regrets.from_frame(made, frame).difference(*made.entries)[-1]
+    base = frame[(frame["rho"] == math.inf) & (frame["step"] == 10_000)]["regret"].mean()
+    found = re.search(r"these runs show to hold is ([\d.]+) %", verdict.words)
+    assert found
+    least = float(found[1]) / 100 * base
+    assert last.p_within(0.99 * least) > 0.05 > last.p_within(1.01 * least)
 
 
 def falling(entry: Entry, steps: Floats) -> Floats:

@@ -10,7 +10,7 @@ import time
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -34,16 +34,6 @@ def slow_jobs(horizon: int, count: int) -> list[Job]:
     policy = Slow(3, pb.zCDP(1))
     (task,) = run.tasks_for({"a": policy}, ENVIRONMENT, horizon, np.array([horizon]), seed=0)
     return [(task, (i, 1)) for i in range(count)]
-
-
-def test_curves_come_as_they_are_finished_and_are_told_apart() -> None:
-    jobs = slow_jobs(50, 5)
-    shares: list[Any] = []
-    found = dict(compute(jobs, 2, lambda now: shares.append(now.copy())))
-    assert sorted(found) == [0, 1, 2, 3, 4]
-    for i, (task, block) in enumerate(jobs):
-        np.testing.assert_array_equal(found[i], task(block))
-    assert (shares[-1] == 1).all()
 
 
 @pytest.mark.parametrize("processes", [1, 2])

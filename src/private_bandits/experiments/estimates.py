@@ -19,9 +19,11 @@ Floats = NDArray[np.float64]
 CONFIDENCE = 0.95
 """Of every interval that is drawn or printed."""
 FREE = 0.1
-"""Share of the non-private regret below which privacy counts as free. The difference of two means of 100 runs has an
-error of about 3 % of the regret in the paper's setting of finitely many arms, and a test with this margin then finds
-a difference of zero to be within it four times out of five: 10 % is the least round figure that such runs resolve."""
+"""Share of the non-private regret below which privacy counts as free: what the paper's 100 runs can resolve.
+
+The difference of two means of 100 runs has an error of about 3 % of the regret with finitely many arms. Of 20 seeds at
+the paper's scale, 19 showed the difference at rho = 1000 to be within 10 %, and none could show 5 %.
+"""
 
 
 @dataclass(frozen=True)

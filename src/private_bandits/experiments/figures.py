@@ -78,14 +78,14 @@ def _figure(experiment: Experiment, picture: Picture) -> Figure:
     columns = _columns(count)
     rows = math.ceil(count / columns)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(max(7.6, 4.3 * columns), 3.4 * rows + 1.0), layout="constrained")
+        figure = Figure(figsize=(max(7.6, 4.3 * columns), 3.4 * rows + 1.2), layout="constrained")
         FigureCanvasAgg(figure)
         grid = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes, panel in zip(grid, picture.panels, strict=False):
             _panel(axes, panel, alone=count == 1)
         for axes in grid[count:]:
             axes.set_axis_off()
-        figure.suptitle(f"{experiment.title} | {picture.title}", x=0.01, ha="left", fontsize=12.5)
+        figure.suptitle(f"{experiment.title}\n{picture.title}", x=0.01, ha="left", fontsize=11.5)
         _legend(figure, picture, grid)
         figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
         figure.set_layout_engine("none")  # once is enough, and takes as long as drawing
@@ -157,6 +157,6 @@ def _legend(figure: Figure, picture: Picture, grid: Any) -> None:
     if len(grid) > len(picture.panels):
         grid[-1].legend(handles.values(), handles.keys(), loc="center left", fontsize=11)
     elif len(picture.panels) == 1:
-        figure.legend(handles.values(), handles.keys(), loc="outside right upper")
+        figure.legend(handles.values(), handles.keys(), loc="outside right center")
     else:
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=min(len(handles), 6))

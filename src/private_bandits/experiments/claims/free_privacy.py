@@ -75,8 +75,16 @@ def _end_words(family: Family, base: Estimate, last: Estimate, free: float, cost
         found = f"and these runs cannot tell whether that is within {percent(FREE)} of it ({p_text(free)})"
     return (
         f"At {rho_text(family.private[-1].rho)} the regret differs from the {number(float(base.value))} without "
-        f"privacy by {interval_text(last)}, {found}."
+        f"privacy by {interval_text(last)}, {found}. {_excluded(base, last)}"
     )
+
+
+def _excluded(base: Estimate, last: Estimate) -> str:
+    """The least margin with which the test of equivalence would succeed: the reader may have another one in mind."""
+    most = max(abs(float(end)) for end in last.interval(1 - 2 * LEVEL))
+    if not most >= 0 or not base.value > 0:
+        return "No margin can be shown to hold."
+    return f"The least margin that these runs show to hold is {percent(most / float(base.value))}."
 
 
 def _trend_words(trend: Estimate | None, grows: float, rises: list[tuple[str, float]]) -> str:
