@@ -112,7 +112,8 @@ def test_panels_are_what_plotly_takes(text: str) -> None:
         shown = [series for series in panel.series if len(series.x)]
         assert [line["name"] for line in lines] == [series.label for series in shown]
         for line, series in zip(lines, shown, strict=True):
-            assert line["y"] == pytest.approx(list(series.y), rel=1e-6)
+            values = [math.nan if y is None else y for y in line["y"]]
+            assert values == pytest.approx(list(series.y), rel=1e-6, nan_ok=True)
             assert line["x"] == pytest.approx(list(series.x), rel=1e-6)
 
 

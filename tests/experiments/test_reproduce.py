@@ -103,6 +103,18 @@ def test_files_of_others_are_not_lost(tmp_path: Path) -> None:
         Folder(tmp_path / "settings.json")
 
 
+def test_one_command_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:
+    with Folder(tmp_path).alone(), pytest.raises(InvalidInput, match="another command is writing to"):
+        reproduce(tmp_path, FINITE)
+    reproduce(tmp_path, FINITE)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInput, match=r"cannot be written to \(Not a directory\): name another folder"):
+        reproduce(tmp_path / "file" / "below", FINITE)
+
+
 def test_a_file_that_cannot_be_made_leaves_the_old_one(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.put("a.txt", b"old")
@@ -113,7 +125,7 @@ def test_a_file_that_cannot_be_made_leaves_the_old_one(tmp_path: Path) -> None:
 
     with pytest.raises(RuntimeError):
         folder.put_made("a.txt", fail)
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.txt", "old")]
+    assert [(path.name, path.read_text()) for path in tmp_path.glob("*.txt")] == [("a.txt", "old")]
 
 
 def test_settings_say_what_was_run(tmp_path: Path) -> None:
@@ -126,7 +138,7 @@ def test_settings_say_what_was_run(tmp_path: Path) -> None:
         ("adac-oful", "inf", 100),
     ]
     assert {"private-bandits", "numpy", "numba", "python"} == set(settings["versions"])
-    assert "no privacy would hold live" in settings["guarantee"]
+    assert "no privacy holds for these runs" in settings["guarantee"]
 
 
 def test_what_is_told(tmp_path: Path) -> None:
@@ -174,10 +186,13 @@ def test_pictures_are_drawn_only_where_they_would_change(tmp_path: Path, monkeyp
     (tmp_path / "figures" / "a.png").write_text("somebody drew on it")
     assert draw(FINITE, frame) == first
     assert (tmp_path / "earlier" / "1" / "figures" / "a.png").read_text() == "somebody drew on it"
+    (note,) = tmp_path.glob("cache/*.pictures.json")
+    note.write_text("{}")
+    assert draw(FINITE, frame) == first
     assert draw(FINITE, frame.assign(regret=1.0)) != first
     assert draw(replace(FINITE, title="another"), frame).startswith(b"another")
     assert draw(FINITE, frame) == first
-    assert len(calls) == 5
+    assert len(calls) == 6
 
 
 def test_one_run_has_no_standard_error(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ class Painters:
         try:
             note = json.loads((self._folder.path / self._note(key)).read_text())
             paths = {self._folder.path / name: digest for name, digest in note.items()}
-            sound = all(_digest(path.read_bytes()) == digest for path, digest in paths.items())
+            sound = len(paths) > 0 and all(_digest(path.read_bytes()) == digest for path, digest in paths.items())
         except (OSError, ValueError, AttributeError):
             return None
         return list(paths) if sound else None

@@ -5,17 +5,25 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from private_bandits.errors import InvalidInput
+
+try:
+    import fcntl
+except ImportError:  # Windows: there nobody is kept from starting two commands at once
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SETTINGS = "settings.json"
 ASIDE = "earlier"
+CACHE = "cache"
+LOCK = "lock"
 
 
 class Folder:
@@ -24,15 +32,31 @@ class Folder:
     def __init__(self, path: Path) -> None:
         if path.exists() and not path.is_dir():
             raise InvalidInput(f"--out {path} is a file: name a folder")
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            (path / CACHE).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInput(f"--out {path} cannot be written to ({error.strerror}): name another folder") from None
         self.path = path
         self.moved: dict[str, str] = {}
         self._aside: Path | None = None
 
+    @contextmanager
+    def alone(self) -> Iterator[Self]:
+        """Keeps other commands from writing here at the same time. A process that ends lets go as well."""
+        with (self.cache / LOCK).open("a") as lock:
+            if fcntl is not None:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    raise InvalidInput(
+                        f"another command is writing to {self.path}: wait for its end, or name another --out"
+                    ) from None
+            yield self
+
     @property
     def cache(self) -> Path:
         """Where finished blocks are."""
-        return self.path / "cache"
+        return self.path / CACHE
 
     def put(self, name: str, data: bytes) -> Path:
         """Write a file, whole or not at all. What stood there and differs is moved aside."""

@@ -61,13 +61,14 @@ class Outcome:
         """The first policy of every experiment, without privacy and with the smallest budget."""
         from rich.table import Table
 
-        table = Table("experiment", "steps x runs", "no privacy", "least rho", "at least rho", title="Mean regret")
+        columns = ("experiment", "steps x runs", "policy", "no privacy", "smallest rho", "with that rho")
+        table = Table(*columns, title="Mean regret ± standard error")
         for experiment, frame in self.results.values():
             first = [row for row in _summary(experiment, frame) if row["policy"] == experiment.entries[0].policy]
             rows = sorted(first, key=lambda row: float(row["rho"]))
             twin = _cell(rows[-1]) if rows[-1]["rho"] == "inf" else "-"
-            scale = f"{experiment.horizon:g} x {experiment.runs}"
-            table.add_row(experiment.name, scale, twin, str(rows[0]["rho"]), _cell(rows[0]))
+            scale = f"{experiment.horizon:,} x {experiment.runs}"
+            table.add_row(experiment.name, scale, rows[0]["policy"], twin, str(rows[0]["rho"]), _cell(rows[0]))
         return table
 
     def to_json(self) -> dict[str, Any]:

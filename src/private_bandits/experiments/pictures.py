@@ -52,7 +52,10 @@ class Series:
         return cls(label, place, value, value, value, colour, dash, bare=True)
 
     def where(self, seen: NDArray[np.bool_]) -> Series:
-        """Some of its points."""
+        """Some of its points; a line is broken where one is missing."""
+        if self.bare:
+            y = np.where(seen, self.y, np.nan)
+            return replace(self, y=y, low=y, high=y)
         return replace(self, x=self.x[seen], y=self.y[seen], low=self.low[seen], high=self.high[seen])
 
 
@@ -106,8 +109,8 @@ class Picture:
 
 def how(regrets: Regrets) -> str:
     """What the intervals are."""
-    pairs = "runs compared in pairs, as they share their contexts" if regrets.paired else "of independent runs (Welch)"
-    return f"Bands and bars are intervals of 95 % from {regrets.runs} runs: Student's t, differences {pairs}."
+    pairs = "run by run, as runs share their contexts" if regrets.paired else "of independent runs (Welch)"
+    return f"Bands and bars are intervals of 95 % from {regrets.runs} runs: Student's t; differences {pairs}."
 
 
 def curve(regrets: Regrets, entry: Entry, label: str, colour: Colour, dash: str) -> Series:
@@ -129,6 +132,7 @@ def calm_range(horizon: int, lines: Sequence[Series]) -> tuple[float, float] | N
 def log_range(lines: Sequence[Series]) -> tuple[float, float] | None:
     """Room for the values on a log scale; an interval that reaches to zero runs out of it."""
     values = np.concatenate([line.y for line in lines])
+    values = values[np.isfinite(values)]
     if not len(values):
         return None
     ends = np.concatenate([np.concatenate([line.low, line.high]) for line in lines])

@@ -36,7 +36,7 @@ def difference(regrets: Regrets) -> Picture:
     return Picture(
         "difference",
         "What privacy costs at the end, for each budget",
-        tuple(panels if any(len(line.x) for line in positive) else panels[:1]),
+        tuple(panels if any(np.isfinite(line.y).any() for line in positive) else panels[:1]),
         f"Mean regret at step {regrets.horizon:,} minus that of the same policy without privacy; privacy gets weaker "
         f"to the right.{grey} On a log scale there is no place for differences below zero. {how(regrets)}",
         tuple(_difference_words(regrets, *pair) for pair in families),

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 TABLES = "tables"
 EVERYTHING = "all"
 HORIZON_OF_TABLES = 10**7
+LEAST = {"horizon": 100, "runs": 1}
+"""Fewer steps leave no course of regret to be judged."""
 LINE_EVERY = 20.0
 """Seconds between lines about the progress, where there is no terminal for a bar."""
 HERE = __package__
@@ -75,7 +77,7 @@ def chosen(
 def _given(name: str, value: float | None, own: int, limit: bool) -> int:
     if value is None:
         return own
-    whole = check_count(name, value)
+    whole = check_count(name, value, LEAST[name])
     return min(whole, own) if limit else whole
 
 
@@ -96,18 +98,17 @@ def reproduce(
     """
     began = time.perf_counter()
     seed, processes = check_count("seed", seed, least=0), check_count("processes", processes)
-    folder = Folder(out)
     outcome = Outcome(out, seed)
-    with Painters(folder, processes) as painters:
+    with Folder(out).alone() as folder, Painters(folder, processes) as painters:
         if experiments:
             _run(experiments, folder, outcome, _where(processes, dask), painters, progress)
         outcome.files += painters.finish()
-    outcome.results = {e.name: outcome.results[e.name] for e in experiments}  # in the order of the report
-    outcome.verdicts = {name: outcome.verdicts[name] for name in outcome.results if name in outcome.verdicts}
-    if tables is not None:
-        _write_tables(folder, outcome, tables)
-    if outcome.results:
-        _write_report(folder, outcome)
+        outcome.results = {e.name: outcome.results[e.name] for e in experiments}  # in the order of the report
+        outcome.verdicts = {name: outcome.verdicts[name] for name in outcome.results if name in outcome.verdicts}
+        if tables is not None:
+            _write_tables(folder, outcome, tables)
+        if outcome.results:
+            _write_report(folder, outcome)
     outcome.files = list(dict.fromkeys(outcome.files))
     outcome.moved = folder.moved
     outcome.seconds = time.perf_counter() - began
@@ -172,7 +173,7 @@ def _write_tables(folder: Folder, outcome: Outcome, horizon: int) -> None:
     if tables is None:
         return
     for name, make in (("one", tables.table_one), ("two", tables.table_two)):
-        rows = [{"rho": rho, **row} for rho in PLACED for row in make(horizon=horizon, budget=rho)]
+        rows = [{"horizon": horizon, "rho": rho, **row} for rho in PLACED for row in make(horizon=horizon, budget=rho)]
         outcome.tables[name] = rows
         outcome.files.append(folder.put_rows(f"table-{name}", rows))
 

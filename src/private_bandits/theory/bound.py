@@ -52,4 +52,4 @@ WORST = "largest expected regret over instances"
 
 def with_probability(failure: float) -> str:
     """What a bound that may fail is of."""
-    return f"regret, with probability at least {1 - failure:.12g}"
+    return f"regret, with probability at least {max(0.0, 1 - failure):.12g}"

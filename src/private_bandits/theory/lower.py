@@ -23,6 +23,8 @@ from private_bandits.theory.divergence import Form, Moments, kl_bound_bandit
 PAPER = "Concentrated Differential Privacy for Bandits, Appendix G"
 LARGEST_GAP = 0.5
 """Of the better arm in the first instance; the second one has twice that, and means are to lie in [0, 1]."""
+FINITE_CLASS = "about the worst of: unit-variance Gaussian arms"
+LINEAR_CLASS = "about the worst of: actions [-1, 1]^d, N(0, 1) noise, any theta"
 Notion = Literal["zCDP", "PureDP"]
 
 
@@ -51,7 +53,7 @@ def finite_lower(arms: float, horizon: float, budget: float | Budget, form: Form
     else:
         part, gap = math.sqrt((k - 1) / strength) / 124, _finite_gap(k, steps, strength)
         text = "sqrt((K-1)/rho)/124" if form == "paper" else "sqrt((K-1)/(2 rho))/124"
-    assumptions: Assumptions = (("unit-variance Gaussian arms, the worst of them", True), ("T >= K-1", steps >= k - 1))
+    assumptions: Assumptions = ((FINITE_CLASS, True), ("T >= K-1", steps >= k - 1))
     assumptions += _standing(found, form, strength, part <= free)
     if part > free:
         assumptions += (("the hard instance has a gap of at most 1/2", gap <= LARGEST_GAP),)
@@ -87,7 +89,7 @@ def finite_lower_best(arms: float, horizon: float, budget: float | Budget) -> Bo
     value, gap = finite_lower_scan(arms, horizon, budget)
     free, _ = finite_lower_scan(arms, horizon, NoPrivacy())
     formula = f"max over gaps of T gap/8 exp(-KL(gap)); the largest at gap = {gap:.3g}"
-    assumptions = (("unit-variance Gaussian arms, the worst of them", True),)
+    assumptions = ((FINITE_CLASS, True),)
     name, source = "any policy, finite arms, gap scanned", f"{PAPER}; constants: docs/theory.md"
     return Bound(name, value, max(0.0, value - free), formula, source, "lower", WORST, assumptions)
 
@@ -109,13 +111,16 @@ def linear_lower(dimension: float, horizon: float, budget: float | Budget, form:
     free = math.exp(-2) / 8 * d * math.sqrt(steps)
     strength = _loss(form) * found.level
     if isinstance(found, PureDP):
-        part, text = d / (8 * math.e * found.epsilon), "d/(8 e epsilon)"
+        part, text, hard = d / (8 * math.e * found.epsilon), "d/(8 e epsilon)", 1 / (found.epsilon * steps)
     else:
+        hard = 1 / (steps * math.sqrt(strength)) if strength else math.inf
         part = (math.exp(-2.25) / 4 if form == "paper" else math.exp(-2) / 8) * d / math.sqrt(strength)
         text = "e^-2.25/4 d/sqrt(rho)" if form == "paper" else "e^-2/8 d/sqrt(2 rho)"
     formula = f"max(e^-2/8 d sqrt(T), {text})"
-    assumptions: Assumptions = (("actions [-1, 1]^d, N(0, 1) noise, the worst theta", True),)
+    assumptions: Assumptions = ((LINEAR_CLASS, True),)
     assumptions += _standing(found, form, strength, part <= free)
+    if part > free:
+        assumptions += (("the hard theta leaves mean rewards in [-1, 1]", d * hard <= 1),)
     if form == "paper" and found.noise == "gaussian":
         lost = "Markov's inequality without its factor 1/2, which is false, or the non-private part is the larger"
         assumptions += ((lost, part <= free),)

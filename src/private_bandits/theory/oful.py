@@ -99,7 +99,7 @@ def adac_oful_regret(
     noise = parts.factor * math.sqrt(parts.steps / parts.regulariser) * parts.noise_norm
     value = parts.factor * math.sqrt(parts.steps) * parts.rewards_width + noise
     formula = "2 sqrt((1+C) T P) (beta_T + sqrt(4 b l f(d, delta/T)/lambda)), P = 2 d log(1 + T/(lambda d))"
-    assumptions = _assumptions(parts, bounded, in_ball)
+    assumptions = _assumptions(parts, bounded, in_ball, failures=2)
     of = with_probability(2 * parts.delta)
     return Bound("AdaC-OFUL, any contexts", value, noise, formula, SOURCE, "upper", of, assumptions)
 
@@ -157,7 +157,7 @@ def adac_oful_stochastic(
             " + min(2 t_1, 4 sqrt((1+C) P b l f t_1/lambda))"
         )
     noise = (parts.factor * parts.noise_norm * late if parts.b else 0.0) + early
-    assumptions = _assumptions(parts, bounded, in_ball) + _contexts(parts, least, form, on_sphere)
+    assumptions = _assumptions(parts, bounded, in_ball, failures=3) + _contexts(parts, least, form, on_sphere)
     of = with_probability(3 * parts.delta)
     return Bound("AdaC-OFUL, stochastic contexts", rewards + noise, noise, formula, SOURCE, "upper", of, assumptions)
 
@@ -219,8 +219,10 @@ def _parts(
     )
 
 
-def _assumptions(parts: _Parts, bounded: bool, in_ball: bool) -> Assumptions:
+def _assumptions(parts: _Parts, bounded: bool, in_ball: bool, failures: int) -> Assumptions:
+    """failures: how often delta may be spent."""
     return (
+        (f"{failures} delta < 1", failures * parts.delta < 1),
         ("rewards in [-1, 1]", bounded),
         ("||a|| <= 1 and ||theta|| <= S", in_ball),
         ("sqrt(1+C) (sqrt(2 log(1/delta)) + sqrt(lambda) S) >= 1", parts.wide_enough),

@@ -99,7 +99,8 @@ def adac_ucb_minimax(
     noise = counted * 8 * math.sqrt(2 * b * beta * math.log(steps))
     rest = total * (_paper_constant(beta) * 1.5 if form == "paper" else late_plays(beta)) if total else 0.0
     count, last = ("K", "3 beta/(beta - 3)") if form == "paper" else ("(K-1)", "late_plays(beta)")
-    formula = f"4 sqrt(2 beta {count} T log T) + 8 {count} sqrt(2 b beta log T) + {last} * sum of gaps"
+    gaps = "(K-1)" if gap_sum is None else "sum of gaps"
+    formula = f"4 sqrt(2 beta {count} T log T) + 8 {count} sqrt(2 b beta log T) + {last} * {gaps}"
     source = f"{PAPER}, Theorem (Part b)" + _proved(form)
     assumptions = _assumptions(steps, k, beta, form, bounded)
     return Bound("AdaC-UCB, any gaps", rewards + noise + rest, noise, formula, source, "upper", EXPECTED, assumptions)

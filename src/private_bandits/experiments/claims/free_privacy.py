@@ -24,9 +24,9 @@ def free_privacy(regrets: Regrets) -> Iterator[Verdict]:
 def _judge(regrets: Regrets, family: Family, twin: Entry) -> Verdict:
     base = regrets.mean(twin)[-1]
     ends = [regrets.difference(entry, twin)[-1] for entry in family.private]
-    margin = FREE * float(base.value)
-    trend, free = _trend(regrets, family), ends[-1].p_within(margin)
-    costly, grows, rises = _against(regrets, family, ends[-1].p_above(margin), trend)
+    shares = [regrets.price(entry, twin)[-1] for entry in family.private]
+    trend, free = _trend(regrets, family), shares[-1].p_within(FREE)
+    costly, grows, rises = _against(regrets, family, shares[-1].p_above(FREE), trend)
     holds = None
     if min(costly, grows, *(p for _, p in rises)) < LEVEL:
         holds = False
@@ -38,11 +38,12 @@ def _judge(regrets: Regrets, family: Family, twin: Entry) -> Verdict:
         statement=STATEMENT,
         policy=family.name,
         holds=holds,
-        brief=f"At {rho_text(family.private[-1].rho)} the difference is {_share(ends[-1], base)} of the regret.",
-        words=f"{_end_words(family, base, ends[-1], free, costly)} {_trend_words(trend, grows, rises)}"
+        brief=f"At {rho_text(family.private[-1].rho)} the difference is {_share(shares[-1])} of the regret.",
+        words=f"{_end_words(family, base, ends[-1], free, costly)} {_excluded(shares[-1])} "
+        + _trend_words(trend, grows, rises)
         + caution(regrets, family.entries),
         test=_test(free, trend),
-        numbers=tuple(_row(entry, end, base, margin) for entry, end in zip(family.private, ends, strict=True)),
+        numbers=tuple(_row(*row) for row in zip(family.private, ends, shares, strict=True)),
     )
 
 
@@ -75,16 +76,16 @@ def _end_words(family: Family, base: Estimate, last: Estimate, free: float, cost
         found = f"and these runs cannot tell whether that is within {percent(FREE)} of it ({p_text(free)})"
     return (
         f"At {rho_text(family.private[-1].rho)} the regret differs from the {number(float(base.value))} without "
-        f"privacy by {interval_text(last)}, {found}. {_excluded(base, last)}"
+        f"privacy by {interval_text(last)}, {found}."
     )
 
 
-def _excluded(base: Estimate, last: Estimate) -> str:
+def _excluded(share: Estimate) -> str:
     """The least margin with which the test of equivalence would succeed: the reader may have another one in mind."""
-    most = max(abs(float(end)) for end in last.interval(1 - 2 * LEVEL))
-    if not most >= 0 or not base.value > 0:
+    most = max(abs(float(end)) for end in share.interval(1 - 2 * LEVEL))
+    if not most >= 0:
         return "No margin can be shown to hold."
-    return f"The least margin that these runs show to hold is {percent(most / float(base.value))}."
+    return f"The least margin that these runs show to hold is {percent(most)}."
 
 
 def _trend_words(trend: Estimate | None, grows: float, rises: list[tuple[str, float]]) -> str:
@@ -107,25 +108,23 @@ def _test(free: float, trend: Estimate | None) -> str:
     fall = f"{p_text(trend.p_below())}" if trend else "not tested: one rho"
     return (
         f"Two one-sided t tests that the difference at the largest rho is less than {percent(FREE)} of the regret "
-        f"without privacy ({p_text(free)}), and a linear contrast of the mean regrets over the ranks of rho that the "
-        f"difference falls ({fall}). The claim holds if both p are below 0.05. It does not if the difference at the "
-        "largest rho is above the margin, grows with rho, or rises from one rho to the next (t tests with Holm's "
-        "correction)."
+        f"without privacy ({p_text(free)}; of the ratio of the two means, by the delta method), and a linear contrast "
+        f"of the mean regrets over the ranks of rho that the difference falls ({fall}). The claim holds if both p are "
+        "below 0.05. It does not if the difference at the largest rho is above the margin, grows with rho, or rises "
+        "from one rho to the next (t tests with Holm's correction)."
     )
 
 
-def _share(end: Estimate, base: Estimate) -> str:
+def _share(share: Estimate) -> str:
     """With its interval, as a share of the regret without privacy."""
-    if not base.value > 0:
-        return "an unknown share"
-    return interval_text(Estimate(end.value / base.value, end.error / base.value, end.freedom), percent)
+    return interval_text(share, percent) if np.isfinite(share.value) else "an unknown share"
 
 
-def _row(entry: Entry, end: Estimate, base: Estimate, margin: float) -> Row:
+def _row(entry: Entry, end: Estimate, share: Estimate) -> Row:
     return {
         "rho": entry.rho,
         "difference": float(end.value),
         **ends_of(end),
-        "share of the regret without privacy": known(end.value / base.value) if base.value > 0 else None,
-        "p (within 10 %)": end.p_within(margin),
+        "share of the regret without privacy": known(share.value),
+        "p (within 10 %)": share.p_within(FREE),
     }

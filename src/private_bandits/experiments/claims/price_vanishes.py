@@ -112,11 +112,14 @@ def _words(courses: Sequence[Course], overall: Estimate, start: int) -> str:
             where = listing([rho_number(course.entry.rho) for course in members])
             price = listing([percent(float(course.price.value[-1])) for course in members])
             parts.append(f"at rho = {where} it {phrase} (the price is {price})")
+    limit = "No finite run shows a limit: a falling price need not reach zero"
+    if any(course.state == "rising" for course in courses):
+        limit += ", and one that rises up to this horizon may fall after it, so that more steps may say otherwise"
     change = 10 ** float(overall.value) - 1
     mean = f"{'falls' if change < 0 else 'rises'} by {percent(abs(change))} with each tenfold time"
     return (
         f"From step {start:,} on: {'; '.join(parts)}. In the mean over rho, the regret as a multiple of that without "
-        f"privacy {mean}. No finite run shows a limit: a falling price need not reach zero."
+        f"privacy {mean}. {limit}."
     )
 
 
