@@ -64,6 +64,7 @@ def test_right_agents_are_not_accused(specimen: Specimen) -> None:
     assert not report.violated
 
 
+@pytest.mark.full
 def test_half_of_the_noise_is_caught_from_actions_alone() -> None:
     specimen = SPECIMENS["black_sigma_halved"]
     effort = Effort(scenarios=48, pilot=80, learn=3000, test=12_000)

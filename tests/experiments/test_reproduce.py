@@ -24,6 +24,7 @@ from private_bandits.experiments.data import EXPERIMENTS, Experiment
 from private_bandits.experiments.files import Folder
 from private_bandits.experiments.outcome import Outcome
 from tests.experiments.small import FINITE, LINEAR, PLACEMENT, contextual
+from tests.interruptible import hears_interrupts
 
 COMMAND = str(Path(sys.executable).with_name("private-bandits"))
 
@@ -229,6 +230,7 @@ def test_an_interrupted_command_goes_on_where_it_stopped(tmp_path: Path) -> None
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=hears_interrupts,
     )
     blocks = stopped / "cache"
     deadline = time.monotonic() + 100

@@ -18,6 +18,7 @@ import pytest
 import private_bandits as pb
 from private_bandits.simulation import run
 from private_bandits.simulation.workers import Job, compute
+from tests.interruptible import hears_interrupts
 
 ENVIRONMENT = pb.Bernoulli([0.8, 0.6, 0.3])
 
@@ -86,14 +87,22 @@ def test_processes_end_with_the_one_that_started_them(how: signal.Signals, tmp_p
     root = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
     with subprocess.Popen(
-        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        preexec_fn=hears_interrupts,
     ) as parent:
-        assert parent.stdout is not None
-        children = [int(pid) for pid in parent.stdout.readline().split()]
-        assert len(children) == 2
-        parent.send_signal(how)
-        deadline = time.monotonic() + 60
-        while any(map(running, children)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not any(map(running, children))
-        parent.communicate(timeout=60)
+        try:
+            assert parent.stdout is not None
+            children = [int(pid) for pid in parent.stdout.readline().split()]
+            assert len(children) == 2
+            parent.send_signal(how)
+            deadline = time.monotonic() + 60
+            while any(map(running, children)) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert not any(map(running, children))
+            parent.communicate(timeout=60)
+        finally:
+            parent.kill()
