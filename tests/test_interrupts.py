@@ -87,7 +87,7 @@ def shown(agent: pb.Agent) -> list[dict[str, Any]] | None:
 
 @pytest.mark.parametrize("strike", STRIKES)
 @pytest.mark.parametrize(
-    ("many", "stride"), [(False, 23), (True, 97), pytest.param(False, 1, marks=FULL), pytest.param(True, 1, marks=FULL)]
+    ("many", "stride"), [(False, 47), (True, 97), pytest.param(False, 1, marks=FULL), pytest.param(True, 1, marks=FULL)]
 )
 def test_an_interrupt_anywhere_in_a_durable_tell_loses_and_repeats_nothing(
     tmp_path: Path, many: bool, stride: int, strike: Strike

@@ -41,7 +41,15 @@ def test_broken_agents_are_caught_from_inside(specimen: Specimen) -> None:
     assert report.verdict == "violation"
 
 
-@pytest.mark.parametrize("specimen", [s for s in BROKEN if s.name in UNSEEN], ids=name)
+@pytest.mark.parametrize(
+    "specimen",
+    [
+        pytest.param(s, marks=[] if s.name == "white_first_pull_raw" else pytest.mark.full)
+        for s in BROKEN
+        if s.name in UNSEEN
+    ],
+    ids=name,
+)
 def test_agents_that_hide_their_noise_are_judged_from_outside(specimen: Specimen) -> None:
     report = audit(of_factory(specimen.path, pb.zCDP(specimen.rho)), Thoroughness(effort=FEW), processes=2)
     assert report.violated
@@ -57,14 +65,15 @@ def test_right_agents_are_not_accused_from_inside(specimen: Specimen) -> None:
 
 
 OWN = sorted(name for name, p in POLICIES.items() if p.__module__.startswith("private_bandits."))
-ONE_OF_EACH_NOISE = shipped()
-NAMES = {target.name for target in ONE_OF_EACH_NOISE}
+SHORTLY = [target for target in shipped() if target.claim or target.name.startswith("adac-")]
+"""One budget of each noise; without noise there is little that differs between policies."""
+NAMES = {target.name for target in SHORTLY}
 OTHER_BUDGETS = [target for name in OWN for target in shipped(name) if target.name not in NAMES]
 
 
 @pytest.mark.parametrize(
     "target",
-    [*ONE_OF_EACH_NOISE, *(pytest.param(target, marks=pytest.mark.full) for target in OTHER_BUDGETS)],
+    [*SHORTLY, *(pytest.param(target, marks=pytest.mark.full) for target in OTHER_BUDGETS)],
     ids=lambda t: t.name,
 )
 def test_every_shipped_policy_keeps_its_promise(target: Target) -> None:

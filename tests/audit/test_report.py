@@ -59,6 +59,7 @@ def test_a_right_agent_ends_with_exit_code_0_and_a_page(tmp_path: Path) -> None:
     assert "exists" in text
 
 
+@pytest.mark.full  # the short run has the same command in the README's tests
 def test_a_shipped_policy_by_name() -> None:
     code, text = run("--policy", "adac-ucb", "--rho", "0.1", "--short", "--json")
     (report,) = json.loads(text)["audits"]
