@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
     from rich.table import Table
-
-
-ANSWERS = {True: "holds", False: "does not hold", None: "cannot be told"}
-"""Of a verdict, in words."""
 
 
 @dataclass
@@ -49,7 +45,7 @@ class Outcome:
         if self.results:
             console.print(self._table())
         judged = [(name, verdict) for name, found in self.verdicts.items() for verdict in found]
-        lines = [f"{name}, {verdict.claim}: {ANSWERS[verdict.holds]}" for name, verdict in judged]
+        lines = [f"{name}, {verdict.claim}: {verdict.answer}" for name, verdict in judged]
         lines += [f"{old} was another: it is now {new}" for old, new in self.moved.items()]
         lines += self.notes
         lines.append(f"{self.computed:,} blocks computed, {self.reused:,} were there; {self.seconds:.0f} seconds.")
@@ -63,6 +59,7 @@ class Outcome:
 
         columns = ("experiment", "steps x runs", "policy", "no privacy", "smallest rho", "with that rho")
         table = Table(*columns, title="Mean regret ± standard error")
+        table.columns[0].no_wrap = True
         for experiment, frame in self.results.values():
             first = [row for row in _summary(experiment, frame) if row["policy"] == experiment.entries[0].policy]
             rows = sorted(first, key=lambda row: float(row["rho"]))
@@ -75,7 +72,7 @@ class Outcome:
         """What the command prints with --json."""
         return {
             "results": self.summary(),
-            "verdicts": {name: [asdict(verdict) for verdict in found] for name, found in self.verdicts.items()},
+            "verdicts": {name: [verdict.to_dict() for verdict in found] for name, found in self.verdicts.items()},
             "tables": self.tables,
             "folder": str(self.folder),
             "files": [str(path.relative_to(self.folder)) for path in self.files],

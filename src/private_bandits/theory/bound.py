@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+PAPER = "Concentrated Differential Privacy for Bandits"
+"""Whose bounds these are."""
 Kind = Literal["upper", "lower", "order"]
 Assumptions = tuple[tuple[str, bool], ...]
 

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 from private_bandits.budget import Budget, check_probability
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.adac_gope import paper_length
-from private_bandits.theory.bound import Assumptions, Bound, with_probability
+from private_bandits.theory.bound import PAPER, Assumptions, Bound, with_probability
 from private_bandits.theory.checks import checked_gaps, checked_size, gaussian
 
-SOURCE = "Concentrated Differential Privacy for Bandits, Theorem on AdaC-GOPE; constants: docs/theory.md"
+SOURCE = f"{PAPER}, Theorem on AdaC-GOPE; constants: docs/theory.md"
 INSTEAD = "of pure DP only orders are known here, see hanna_order"
 
 

@@ -16,11 +16,11 @@ from typing import Literal
 
 from private_bandits.budget import Budget, NoPrivacy, PureDP
 from private_bandits.errors import InvalidInput
-from private_bandits.theory.bound import WORST, Assumptions, Bound
+from private_bandits.theory.bound import PAPER, WORST, Assumptions, Bound
 from private_bandits.theory.checks import as_budget, checked_size
 from private_bandits.theory.divergence import Form, Moments, kl_bound_bandit
 
-PAPER = "Concentrated Differential Privacy for Bandits, Appendix G"
+SOURCE = f"{PAPER}, Appendix G"
 LARGEST_GAP = 0.5
 """Of the better arm in the first instance; the second one has twice that, and means are to lie in [0, 1]."""
 FINITE_CLASS = "about the worst of: unit-variance Gaussian arms"
@@ -57,7 +57,7 @@ def finite_lower(arms: float, horizon: float, budget: float | Budget, form: Form
     assumptions += _standing(found, form, strength, part <= free)
     if part > free:
         assumptions += (("the hard instance has a gap of at most 1/2", gap <= LARGEST_GAP),)
-    source = f"{PAPER}; Lattimore and Szepesvari 2020, Theorem 15.2"
+    source = f"{SOURCE}; Lattimore and Szepesvari 2020, Theorem 15.2"
     return _larger("any policy, finite arms", free, part, f"max(sqrt(T (K-1))/27, {text})", source, assumptions)
 
 
@@ -90,7 +90,7 @@ def finite_lower_best(arms: float, horizon: float, budget: float | Budget) -> Bo
     free, _ = finite_lower_scan(arms, horizon, NoPrivacy())
     formula = f"max over gaps of T gap/8 exp(-KL(gap)); the largest at gap = {gap:.3g}"
     assumptions = ((FINITE_CLASS, True),)
-    name, source = "any policy, finite arms, gap scanned", f"{PAPER}; constants: docs/theory.md"
+    name, source = "any policy, finite arms, gap scanned", f"{SOURCE}; constants: docs/theory.md"
     return Bound(name, value, max(0.0, value - free), formula, source, "lower", WORST, assumptions)
 
 
@@ -124,7 +124,7 @@ def linear_lower(dimension: float, horizon: float, budget: float | Budget, form:
     if form == "paper" and found.noise == "gaussian":
         lost = "Markov's inequality without its factor 1/2, which is false, or the non-private part is the larger"
         assumptions += ((lost, part <= free),)
-    source = f"{PAPER}; Lattimore and Szepesvari 2020, Theorem 24.1"
+    source = f"{SOURCE}; Lattimore and Szepesvari 2020, Theorem 24.1"
     return _larger("any policy, linear", free, part, formula, source, assumptions)
 
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from private_bandits.budget import Budget, check_positive, check_probability
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.optimism import noise_tail, reward_width
-from private_bandits.theory.bound import Assumptions, Bound, with_probability
+from private_bandits.theory.bound import PAPER, Assumptions, Bound, with_probability
 from private_bandits.theory.checks import checked_size, gaussian
 from private_bandits.theory.divergence import Form
 
-SOURCE = "Concentrated Differential Privacy for Bandits, Theorem on AdaC-OFUL; constants: docs/theory.md"
+SOURCE = f"{PAPER}, Theorem on AdaC-OFUL; constants: docs/theory.md"
 SMALLEST_EIGENVALUE = 1e-9
 """Below, V settles after more steps than anyone has."""
 INSTEAD = "pure DP implies zCDP(epsilon**2/2)"

@@ -11,11 +11,11 @@ import math
 from dataclasses import replace
 
 from private_bandits.budget import Budget, check_probability
-from private_bandits.theory.bound import EXPECTED, Assumptions, Bound, with_probability
+from private_bandits.theory.bound import EXPECTED, PAPER, Assumptions, Bound, with_probability
 from private_bandits.theory.checks import as_budget, checked_size
 
-PAPER = "Concentrated Differential Privacy for Bandits, Table I"
-CONVERTED = "Concentrated Differential Privacy for Bandits, Table II"
+TABLE_ONE = f"{PAPER}, Table I"
+TABLE_TWO = f"{PAPER}, Table II"
 
 
 def adac_ucb_order(arms: float, horizon: float, budget: float | Budget, beta: float = 3.1) -> Bound:
@@ -28,7 +28,7 @@ def adac_ucb_order(arms: float, horizon: float, budget: float | Budget, beta: fl
     free = math.sqrt(k * horizon * log_t)
     private = k * math.sqrt(log_t) * _rho_root(budget)
     formula = "sqrt(K T log T) + K sqrt(log(T)/rho)"
-    return _order("AdaC-UCB, order", free, private, formula, PAPER, (("beta > 1", beta > 1),))
+    return _order("AdaC-UCB, order", free, private, formula, TABLE_ONE, (("beta > 1", beta > 1),))
 
 
 def adap_ucb_order(arms: float, horizon: float, budget: float | Budget) -> Bound:
@@ -39,7 +39,7 @@ def adap_ucb_order(arms: float, horizon: float, budget: float | Budget) -> Bound
     """
     k, log_t = checked_size("arms", arms, 1), math.log(_steps(horizon))
     private = k * log_t * _rho_root(budget)
-    source = f"{CONVERTED}, from Azize and Basu 2022, Theorem 12"
+    source = f"{TABLE_TWO}, from Azize and Basu 2022, Theorem 12"
     free = math.sqrt(k * horizon * log_t)
     return _order("AdaP-UCB, converted", free, private, "sqrt(K T log T) + K log(T)/sqrt(rho)", source)
 
@@ -61,13 +61,13 @@ def adac_gope_order(
         private = d * log_kt**1.5 * _rho_root(budget)
         formula = "sqrt(d T log(K T)) + d log(K T)^(3/2)/sqrt(rho)"
         small = ("d <= log(K T), or the private part has d^(3/2)", d <= log_kt)
-        return _order("AdaC-GOPE, order", math.sqrt(d * horizon * log_kt), private, formula, PAPER, (small,))
+        return _order("AdaC-GOPE, order", math.sqrt(d * horizon * log_kt), private, formula, TABLE_ONE, (small,))
     log_t = math.log(_steps(horizon))
     odds = math.log(arms * max(log_t, 1.0) / check_probability("delta", delta))
     private = d * math.sqrt(odds) * log_t * _rho_root(budget)
     formula = "sqrt(d T a) + d sqrt(a) log(T)/sqrt(rho), a = log(K log(T)/delta)"
     small = ("d <= a, or the private part has d^(3/2)", d <= odds)
-    source = "Concentrated Differential Privacy for Bandits, Theorem on AdaC-GOPE"
+    source = f"{PAPER}, Theorem on AdaC-GOPE"
     bound = _order("AdaC-GOPE, order at delta", math.sqrt(d * horizon * odds), private, formula, source, (small,))
     return replace(bound, of=with_probability(delta))
 
@@ -81,7 +81,7 @@ def hanna_order(dimension: float, arms: float, horizon: float, budget: float | B
     d, log_kt = checked_size("dimension", dimension, 1), _log_kt(arms, horizon)
     private = d**2 * log_kt**2 * _rho_root(budget)
     formula = "sqrt(d T log(K T)) + d^2 log(K T)^2/sqrt(rho)"
-    source = f"{CONVERTED}, from Hanna et al. 2022, Eq. (17)"
+    source = f"{TABLE_TWO}, from Hanna et al. 2022, Eq. (17)"
     return _order("Hanna et al., converted", math.sqrt(d * horizon * log_kt), private, formula, source)
 
 
@@ -112,7 +112,7 @@ def adac_oful_order(dimension: float, horizon: float, budget: float | Budget) ->
     private = d**2 * log_t**2 * _rho_root(budget)
     formula = "d log(T) sqrt(T) + d^2 log(T)^2/sqrt(rho)"
     contexts = ("stochastic contexts (Assumption 2): possible for d = 1 only", d == 1)
-    return _order("AdaC-OFUL, order", d * log_t * math.sqrt(horizon), private, formula, PAPER, (contexts,))
+    return _order("AdaC-OFUL, order", d * log_t * math.sqrt(horizon), private, formula, TABLE_ONE, (contexts,))
 
 
 def shariff_sheffet_order(dimension: float, horizon: float, budget: float | Budget) -> Bound:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP
 from private_bandits.errors import InvalidInput
-from private_bandits.theory.bound import Bound
+from private_bandits.theory.bound import PAPER, Bound
 from private_bandits.theory.calibration import calibration
 from private_bandits.theory.checks import checked_gaps, checked_size
 from private_bandits.theory.gope import adac_gope_closed, adac_gope_regret
@@ -39,7 +39,6 @@ from private_bandits.theory.tables import PAPER_MEANS
 from private_bandits.theory.ucb import adac_ucb_minimax, adac_ucb_regret, adap_ucb_minimax, adap_ucb_regret
 
 SETTINGS = ("finite", "linear", "contextual")
-PAPER = "Concentrated Differential Privacy for Bandits"
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 
 from private_bandits.budget import Budget, check_positive
 from private_bandits.errors import InvalidInput
-from private_bandits.theory.bound import EXPECTED, Assumptions, Bound
+from private_bandits.theory.bound import EXPECTED, PAPER, Assumptions, Bound
 from private_bandits.theory.checks import as_budget, checked_gaps, checked_size, gaussian
 from private_bandits.theory.divergence import Form
 
-PAPER = "Concentrated Differential Privacy for Bandits, Appendix C"
+SOURCE = f"{PAPER}, Appendix C"
 USE_ADAP = "use adap_ucb_regret or adap_ucb_minimax"
 
 
@@ -65,7 +65,7 @@ def adac_ucb_regret(
     rest = _rest(worse, beta, form)
     last = "2 beta/(beta - 3)" if form == "paper" else "late_plays(beta) gap"
     formula = f"sum of 8 beta log(T)/gap + 8 sqrt(2 b beta log T) + {last}"
-    source = f"{PAPER}, Theorem (Part a)" + _proved(form)
+    source = f"{SOURCE}, Theorem (Part a)" + _proved(form)
     assumptions = _assumptions(steps, len(found), beta, form, bounded)
     return Bound("AdaC-UCB", rewards + noise + rest, noise, formula, source, "upper", EXPECTED, assumptions)
 
@@ -101,7 +101,7 @@ def adac_ucb_minimax(
     count, last = ("K", "3 beta/(beta - 3)") if form == "paper" else ("(K-1)", "late_plays(beta)")
     gaps = "(K-1)" if gap_sum is None else "sum of gaps"
     formula = f"4 sqrt(2 beta {count} T log T) + 8 {count} sqrt(2 b beta log T) + {last} * {gaps}"
-    source = f"{PAPER}, Theorem (Part b)" + _proved(form)
+    source = f"{SOURCE}, Theorem (Part b)" + _proved(form)
     assumptions = _assumptions(steps, k, beta, form, bounded)
     return Bound("AdaC-UCB, any gaps", rewards + noise + rest, noise, formula, source, "upper", EXPECTED, assumptions)
 
