@@ -109,7 +109,7 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_optimism(self, "regulariser", "growth", "parameter_norm")
-        check_variant(self.variant)
+        check_variant(self)
 
     @classmethod
     def example(cls, budget: Budget) -> Self:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from private_bandits.budget import BUDGETS, Budget
 from private_bandits.errors import InvalidInput, UnsupportedBudget
+from private_bandits.factor import Factor
 from private_bandits.ledger import Release
 from private_bandits.moments import MomentScale
 
@@ -27,9 +28,6 @@ UNIT_WEIGHT = (1,)
 
 POLICIES: dict[str, type[Policy[Any]]] = {}
 """Every policy by the name that the command line and stored files use; filled as classes are defined."""
-
-VARIANTS = ("paper",)
-
 
 class Estimate(NamedTuple):
     """What the releases say of one arm: its mean, and an interval that holds it.
@@ -79,10 +77,8 @@ class Policy(ABC, Generic[State]):
     """Where it was published."""
     engine: ClassVar[str] = "steps"
     """The simulation engine that knows it; "steps" runs any policy, one decision at a time."""
-    weight_room: ClassVar[int] = 1
-    """How large weights have to get, in whole numbers, to be of use; the grid leaves room for noise on them."""
-    declared_weight: ClassVar[int] = 0
-    """A norm that weights have at most, and that the noise is for whatever they were; 0: for those that were summed."""
+    variants: ClassVar[tuple[str, ...]] = ("paper",)
+    """What `variant` may be: as published, or "tight", with less regret for the same budget."""
     private_contexts: ClassVar[bool] = False
     """Whether actions are private as well, so that nothing but `choose` and the sums may depend on them."""
     takes_logs: ClassVar[bool] = False
@@ -125,9 +121,24 @@ class Policy(ABC, Generic[State]):
         return self.budget
 
     @property
+    def weight_room(self) -> int:
+        """How large weights have to get, in whole numbers, to be of use; the grid leaves room for noise on them."""
+        return 1
+
+    @property
+    def declared_weight(self) -> int:
+        """A norm that weights have at most, and that the noise is for whatever they were; 0: for those summed."""
+        return 0
+
+    @property
     def tree_levels(self) -> int:
         """In how many releases a reward may be; 0 for one, without a tree (tree.py)."""
         return 0
+
+    @property
+    def factor(self) -> Factor | None:
+        """How later releases hold earlier episodes again, so that their noise goes together (factor.py); None: not."""
+        return None
 
     def moments(self, low: float, high: float) -> MomentScale | None:
         """What is summed for rewards in [low, high] where contexts are private; None: weights times rewards."""
@@ -257,10 +268,13 @@ def checked_horizon(value: float) -> int:
     return int(value)
 
 
-def check_variant(variant: str) -> None:
+def check_variant(policy: Any) -> None:
     """Only what exists can be asked for."""
-    if variant not in VARIANTS:
-        raise InvalidInput(f"variant must be one of {', '.join(map(repr, VARIANTS))}, got {variant!r}")
+    if policy.variant not in policy.variants:
+        raise InvalidInput(
+            f"variant of {type(policy).__name__} must be one of {', '.join(map(repr, policy.variants))}, "
+            f"got {policy.variant!r}"
+        )
 
 
 def arm_names(n_arms: int | Sequence[str] | None, arms: Sequence[str] | None, kind: str = "arm") -> tuple[str, ...]:

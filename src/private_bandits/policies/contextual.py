@@ -32,8 +32,6 @@ class ContextualPolicy(Policy[State]):
     """
 
     setting: ClassVar[str] = "contextual"
-    weight_room: ClassVar[int] = STEPS
-    declared_weight: ClassVar[int] = STEPS
 
     dimension: int = 0
     budget: Budget | None = None
@@ -60,10 +58,25 @@ class ContextualPolicy(Policy[State]):
         """None: actions are offered anew at every step."""
         return ()
 
+    @property
+    def steps(self) -> int:
+        """Of the grid, from zero to the largest norm."""
+        return STEPS
+
+    @property
+    def weight_room(self) -> int:
+        """For actions on the grid."""
+        return self.steps
+
+    @property
+    def declared_weight(self) -> int:
+        """The largest norm, which is declared."""
+        return self.steps
+
     @cached_property
     def unit(self) -> float:
         """What one step of the grid is worth."""
-        return self.context_norm / STEPS
+        return self.context_norm / self.steps
 
     @cached_property
     def _most_squared(self) -> float:

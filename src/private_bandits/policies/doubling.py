@@ -182,7 +182,7 @@ class ConfidenceBoundPolicy(IndexPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "beta", check_positive("beta", self.beta))
-        check_variant(self.variant)
+        check_variant(self)
 
 
 def unseen_arm(released: Sequence[int], waiting: Sequence[int], step: int) -> int | None:

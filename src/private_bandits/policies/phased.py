@@ -78,7 +78,6 @@ class PhasedElimination(LinearPolicy[PhasedState]):
 
     engine: ClassVar[str] = "phases"
     placement: ClassVar[Placement]
-    weight_room: ClassVar[int] = 2**9
     small_support: ClassVar[bool] = False
     """Whether the design is the one of few arms."""
 
@@ -89,7 +88,7 @@ class PhasedElimination(LinearPolicy[PhasedState]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_variant(self.variant)
+        check_variant(self)
         check_probability("delta", self.delta)
         object.__setattr__(self, "tol", check_positive("tol", self.tol))
         object.__setattr__(self, "phase_factor", check_positive("phase_factor", self.phase_factor))
@@ -100,6 +99,11 @@ class PhasedElimination(LinearPolicy[PhasedState]):
     def example(cls, budget: Budget) -> Self:
         """Three actions in a plane, all of them in the design, and phases that end after a few rewards."""
         return cls(actions=((0.9, 0.0), (-0.45, 0.8), (-0.4, -0.7)), budget=budget, phase_factor=2e-3)
+
+    @property
+    def weight_room(self) -> int:
+        """For weights that are rounded relative to the largest of them."""
+        return 2**9
 
     # What is public before a reward is seen.
 
