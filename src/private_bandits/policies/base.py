@@ -29,6 +29,7 @@ UNIT_WEIGHT = (1,)
 POLICIES: dict[str, type[Policy[Any]]] = {}
 """Every policy by the name that the command line and stored files use; filled as classes are defined."""
 
+
 class Estimate(NamedTuple):
     """What the releases say of one arm: its mean, and an interval that holds it.
 
