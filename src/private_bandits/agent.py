@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Self, overload
 
 from private_bandits.budget import Budget, check_probability
-from private_bandits.episode import Combined, Counts, Episode
+from private_bandits.episode import Combined, Correlated, Counts, Episode
 from private_bandits.errors import (
     AgentBusy,
     AgentClosed,
@@ -178,6 +178,7 @@ class Agent:
         self._arrived = Counts(private.episodes)
         self._names = settings.policy.arm_names
         self._hides_offers = settings.policy.private_contexts
+        self._factor = settings.policy.factor
         self._prefix = f"{settings.token}-{public.generation}-"
         self._steps = door.grid.steps
         # Decisions that may run out of time, oldest first; as many as give_up_after at most.
@@ -433,7 +434,8 @@ class Agent:
                 self._people.count_rewards_of(person, 1)
         self._private.episodes.update(sums)
         for slot in sorted(sums):
-            row = self._release(sums[slot], (), 0, whole=sums[slot])
+            first = sums[slot]
+            row = self._release(first, (), 0, whole=first if self._factor is None else self._door.correlate(first))
             self._learn(row)
             if self._file is not None:
                 self._file.summed([self._private.episodes[slot]], row)
@@ -515,9 +517,11 @@ class Agent:
         if failed:  # told outside of the block above, whose exception may tell of the release
             raise PolicyFailed(f"{type(self._policy).__name__} failed at a release, with {failed}")
 
-    def _whole(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Episode | Combined:
+    def _whole(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Episode | Combined | Correlated:
         """What is to be released: the episode with one reward more, alone or with others."""
         full = episode.with_one_more(weight, reward)
+        if self._factor is not None:
+            return self._door.correlate(full)
         if self._policy.tree_levels:
             return full.joined(self._policy.tree_levels)
         together = self._policy.combination(self._public.policy, episode.key, self._arrived)
@@ -529,7 +533,11 @@ class Agent:
         return self._door.combine(parts, together.weights)
 
     def _release(
-        self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Episode | Combined | None = None
+        self,
+        episode: Episode,
+        weight: tuple[int, ...],
+        reward: int,
+        whole: Episode | Combined | Correlated | None = None,
     ) -> Release:
         """Release the episode with one reward more, alone or with others, and open the next ones."""
         open_sums = self._private.episodes
@@ -538,7 +546,9 @@ class Agent:
         # Taken out first: whatever happens, these episodes do not go through the door twice.
         for key, old in before.items():
             open_sums[key] = self._open_episode(key, old.number + 1, len(old.weight_sums))
-        if isinstance(whole, Episode) and self._policy.tree_levels:
+        if isinstance(whole, Correlated):
+            open_sums[whole.key].kept = whole.kept_after()
+        elif isinstance(whole, Episode) and self._policy.tree_levels:
             open_sums[whole.key].kept = whole.kept_after(self._policy.tree_levels)
         try:
             return self._door.release(whole)
@@ -789,6 +799,7 @@ def _door(settings: Settings, ledger: Ledger) -> Door:
         settings.seed,
         policy.weight_room if moments is None else moments.room,
         releases_of_a_reward=max(1, policy.tree_levels),
+        factor=policy.factor,
         moments=moments,
     )
 

@@ -84,7 +84,7 @@ class Budget:
         """The budget for one reward that keeps this budget for any `rewards` rewards together."""
         return zCDP(_share(self.level, rewards**2))
 
-    def shared(self, releases: int) -> Budget:
+    def shared(self, releases: int | Fraction) -> Budget:
         """The budget of each of so many releases that hold the same reward. Costs of both kinds of noise add up."""
         return self if releases == 1 else self._of_level(_share(self.level, releases))
 
@@ -214,14 +214,14 @@ class NoPrivacy(Budget):
         """No promise for one is no promise for many."""
         return self
 
-    def shared(self, releases: int) -> Budget:
+    def shared(self, releases: int | Fraction) -> Budget:
         """Nor for a release."""
         return self
 
 
-def _share(level: float, releases: int) -> float:
+def _share(level: float, releases: int | Fraction) -> float:
     """The largest share of which so many, added up exactly, do not exceed the level."""
-    share = level / releases
+    share = float(level / releases)
     while Fraction(share) * releases > Fraction(level):
         share = math.nextafter(share, 0.0)
     return share

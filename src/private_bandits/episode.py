@@ -12,6 +12,7 @@ from operator import mul
 from typing import Any, Self
 
 from private_bandits.errors import CapacityExceeded, InvalidInput, PrivateBanditsError
+from private_bandits.factor import Factor
 from private_bandits.tree import is_complete, subtrees_joined
 
 INT64 = 2**63
@@ -61,23 +62,25 @@ class Grid:
         return self.steps * (value + self.tail * moved) < INT64
 
     @classmethod
-    def for_noise(cls, noise_per_step: float, room: int = 1) -> Grid:
+    def for_noise(cls, noise_per_step: float, room: int = 1, unit: int = 1) -> Grid:
         """The finest grid (at most 2^24 steps) on which sum and noise fit into 64 bits, with weights up to `room`.
 
         noise_per_step: standard deviation of the noise in units of the reward range (sqrt(b) for weight one). Zero
-        is for no noise at all: what 64 bits hold is then no limit.
+        is for no noise at all: what 64 bits hold is then no limit. unit: what sums and noise are multiplied by before
+        they leave.
         """
         if noise_per_step == 0:
             return cls(steps=FINE_GRID, capacity=FINE_GRID * INT64)
-        if not LARGEST_EPISODE + TAIL * noise_per_step * room < INT64:
+        if not unit * (LARGEST_EPISODE + TAIL * noise_per_step * room) < INT64:
             raise InvalidInput(
                 f"the budget asks for noise of {noise_per_step:.3g} times the reward range, "
                 "which does not fit into 64 bits: choose a larger budget"
             )
         tail = math.ceil(TAIL * noise_per_step)
         largest = max(LARGEST_EPISODE, LEAST_EPISODE * room)
-        steps = min(GRID, 2 ** int(math.log2((INT64 - 1) / (largest + tail * room))))
-        return cls(steps=steps, capacity=INT64 - 1 - tail * steps, tail=tail)
+        most = (INT64 - 1) // unit
+        steps = min(GRID, 2 ** int(math.log2(most / (largest + tail * room))))
+        return cls(steps=steps, capacity=most - tail * steps, tail=tail)
 
 
 class HiddenTotals:
@@ -114,10 +117,10 @@ class HiddenTotals:
         other._values = [sum(w * p._values[0] for w, p in zip(row, parts, strict=True)) for row in matrix]
         return other
 
-    def add(self, other: HiddenTotals) -> None:
-        """Add the sums of another."""
+    def add(self, other: HiddenTotals, multiplier: int = 1) -> None:
+        """Add the sums of another, so many times."""
         for i in range(len(self._values)):
-            self._values[i] += other._values[i]
+            self._values[i] += multiplier * other._values[i]
 
     def reveal(self) -> list[int]:
         """A copy of the sums, for the door and the store."""
@@ -134,11 +137,13 @@ class Episode:
     one reward moves the sum by at most steps * max ||w||: the sensitivity, computed from what was summed.
 
     As a leaf of a tree (tree.py) it remembers the subtrees before it, `kept`, which later releases hold again; joined
-    with some of them it is the sum of the episodes `first` to `number`.
+    with some of them it is the sum of the episodes `first` to `number`. With a factor (factor.py) it remembers the
+    episodes before it that its own release holds again.
     """
 
     unit: float = 1.0
     weights: list[list[float]] | None = None
+    factor: Factor | None = None
 
     __slots__ = (
         "_fits",
@@ -264,16 +269,23 @@ class Episode:
 
     def kept_after(self, levels: int) -> tuple[Episode, ...]:
         """What the next leaf keeps once this node is released: nothing, if the tree is complete."""
-        if is_complete(self.number, levels):
-            return ()
-        alone = self._copy()
-        alone.kept = ()
-        return (*self.kept, alone)
+        return () if is_complete(self.number, levels) else (*self.kept, self.alone())
+
+    def alone(self) -> Episode:
+        """The same sum, which remembers no other."""
+        other = self._copy()
+        other.kept = ()
+        return other
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The episodes whose rewards are in it: this one."""
         return (self.label,)
+
+    @property
+    def multipliers(self) -> dict[str, float]:
+        """What they enter with."""
+        return {self.label: 1.0}
 
     @property
     def keys(self) -> tuple[int, ...]:
@@ -296,10 +308,10 @@ class Episode:
         return self.grid.steps * self.max_l1
 
     def dump(self) -> dict[str, Any]:
-        """Plain data for the store. Private: it holds the sum."""
+        """Plain data for the store, without `kept`. Private: it holds the sum."""
         public = {name: getattr(self, name) for name in _STORED}
         sums = {"weight_sums": list(self.weight_sums), "totals": self.totals.reveal()}
-        return public | sums | {"steps": self.grid.steps, "kept": [part.dump() for part in self.kept]}
+        return public | sums | {"steps": self.grid.steps}
 
     @classmethod
     def load(cls, data: Mapping[str, Any], grid: Grid) -> Episode:
@@ -317,6 +329,7 @@ class Episode:
         self.weight_sums = data["weight_sums"]
         self._fits = self._room(self.max_squared, self.max_l1)
         self.totals = HiddenTotals(data["totals"])
+        # Before version 0.8 they were here; now they are stored by themselves, as they change at a release only.
         self.kept = tuple(self._empty().restored(part) for part in data.get("kept", ()))
         return self
 
@@ -377,6 +390,13 @@ class Combined:
         ]
         self.totals = HiddenTotals.combined([e.totals for e in episodes], matrix)
 
+    factor: Factor | None = None
+
+    @property
+    def multipliers(self) -> dict[str, float]:
+        """Every episode enters once; what it is weighed with is in the sensitivity."""
+        return dict.fromkeys(self.labels, 1.0)
+
     def __repr__(self) -> str:
         return f"Combined({', '.join(self.labels)}, {self.count} rewards, sums hidden)"
 
@@ -416,6 +436,64 @@ class Combined:
         raise CapacityExceeded(
             f"{self.count} rewards are too many to be released with weights in 64 bits: start a new agent"
         )
+
+
+class Correlated:
+    """An episode and those before it that its release holds again, with the multipliers of a factor (factor.py).
+
+    Exact integers like the sum of one episode: everything is multiplied by the factor's unit. Which episodes are in it
+    follows from the number of the newest alone, so that no reward is in more releases than the factor's column says.
+    """
+
+    weights: list[list[float]] | None = None
+
+    def __init__(self, newest: Episode, factor: Factor) -> None:
+        kept = newest.kept
+        expected = range(newest.number - factor.covered(newest.number) + 1, newest.number)
+        if [part.number for part in kept] != list(expected) or any(part.key != newest.key for part in kept):
+            raise AssertionError(f"episode {newest.label} does not hold the episodes that its factor covers")
+        parts = (newest, *reversed(kept))
+        times = factor.multipliers[: len(parts)]
+        self.newest, self.factor = newest, factor
+        self.key, self.keys, self.grid = newest.key, (newest.key,), newest.grid
+        self.label, self.labels = newest.label, (newest.label,)
+        self.unit = float(factor.unit)
+        self.multipliers = {part.label: c / factor.unit for part, c in zip(parts, times, strict=True)}
+        self.counts = tuple(part.count for part in parts)
+        self.count = sum(self.counts)
+        self.max_squared = max(part.max_squared for part in parts)
+        self._largest_l1 = max(part.max_l1 for part in parts)
+        self.max_l1 = factor.unit * self._largest_l1
+        self.weight_sums = [0] * len(newest.weight_sums)
+        self.totals = HiddenTotals([0] * len(newest.weight_sums))
+        if sum(c * n for c, n in zip(times, self.counts, strict=True)) > factor.unit * self._room():
+            raise CapacityExceeded(
+                f"the episodes up to {newest.label} hold {self.count} rewards, more than fit into 64 bits together: "
+                "start a new agent"
+            )
+        for part, c in zip(parts, times, strict=True):
+            self.weight_sums = [a + c * b for a, b in zip(self.weight_sums, part.weight_sums, strict=True)]
+            self.totals.add(part.totals, c)
+
+    def __repr__(self) -> str:
+        return f"Correlated({', '.join(self.multipliers)}, {self.count} rewards, sums hidden)"
+
+    def _room(self) -> int:
+        return self.grid.fits(_root_above(self.max_squared), self._largest_l1)
+
+    @property
+    def sensitivity_l2(self) -> int:
+        """The least whole number not below what a reward of multiplier one moves the values by."""
+        return _root_above((self.factor.unit * self.grid.steps) ** 2 * self.max_squared)
+
+    @property
+    def sensitivity_l1(self) -> int:
+        """The same in L1 norm."""
+        return self.grid.steps * self.max_l1
+
+    def kept_after(self) -> tuple[Episode, ...]:
+        """What the release of the next episode holds again."""
+        return self.factor.kept_after(self.newest.kept, self.newest.alone(), self.newest.number)
 
 
 def _identity(size: int) -> list[list[int]]:

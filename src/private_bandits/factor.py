@@ -81,6 +81,11 @@ class Factor:
             inverse[k] = -(taps @ inverse[k - len(taps) : k][::-1]) / c[0]
         return np.cumsum(inverse)
 
+    @cached_property
+    def prefix_variances(self) -> NDArray[np.float64]:
+        """Variance of the noise in x_1 + ... + x_l as decoded, l = 1, 2, ..., where noise for one release has one."""
+        return float(self.column) * np.cumsum(self.prefix_weights**2)
+
 
 @lru_cache(maxsize=64)
 def square_root(releases: int) -> Factor:

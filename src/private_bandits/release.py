@@ -10,8 +10,9 @@ import math
 from collections.abc import Sequence
 
 from private_bandits.budget import Budget
-from private_bandits.episode import TAIL, Combined, Episode, Grid
+from private_bandits.episode import TAIL, Combined, Correlated, Episode, Grid
 from private_bandits.errors import InvalidInput
+from private_bandits.factor import Factor
 from private_bandits.ledger import Ledger, Release
 from private_bandits.moment_sums import Moments
 from private_bandits.moments import MomentScale
@@ -23,6 +24,7 @@ class Door:
     """Releases finished episodes, each once, with noise calibrated to the weights that were summed.
 
     releases_of_a_reward: in how many releases a reward may be (trees); they share the budget.
+    factor: with which multipliers releases hold earlier episodes again; the releases of a reward share the budget too.
     moments: given, episodes are sums over people whose contexts are private as well.
     """
 
@@ -35,14 +37,19 @@ class Door:
         weight_room: int = 1,
         *,
         releases_of_a_reward: int = 1,
+        factor: Factor | None = None,
         moments: MomentScale | None = None,
     ) -> None:
+        if factor is not None and (releases_of_a_reward > 1 or moments is not None or budget.noise == "laplace"):
+            raise InvalidInput("a factor is for Gaussian noise on sums of rewards, without a tree")
         self.budget = budget
         self.reward_range = reward_range
         self.ledger = ledger
-        self._per_release = budget.shared(releases_of_a_reward)
+        self._per_release = budget.shared(releases_of_a_reward if factor is None else factor.column)
+        self._factor = factor
         self._moments = moments
-        self.grid = Grid.for_noise(_noise_per_step(self._per_release), weight_room)
+        unit = 1 if factor is None else factor.unit
+        self.grid = Grid.for_noise(_noise_per_step(self._per_release), weight_room, unit)
         self._noise: NoiseSource = ExactNoise() if seed is None else SeededNoise(seed)
 
     @property
@@ -62,7 +69,12 @@ class Door:
         """Several sums as one, still without noise: to be released once, for all of their episodes."""
         return Combined(episodes, weights)
 
-    def release(self, episode: Episode | Combined) -> Release:
+    def correlate(self, episode: Episode) -> Correlated:
+        """The episode and those before it that the factor wants in its release, still without noise."""
+        assert self._factor is not None
+        return Correlated(episode, self._factor)
+
+    def release(self, episode: Episode | Combined | Correlated) -> Release:
         """y = sum of weight * reward + noise: check, draw once, write the ledger, hand out.
 
         Each episode goes through once. The sensitivity is the episode's own, in integers, and the cost is what
@@ -71,6 +83,8 @@ class Door:
         """
         if any(map(self.ledger.covers, episode.labels)):
             raise AssertionError(f"episode {episode.label} was released before")
+        if episode.factor != self._factor:  # the budget is shared by what the factor says, and nothing else
+            raise AssertionError(f"episode {episode.label} is to leave with another factor than this door's")
         if not episode.count:
             raise InvalidInput(f"episode {episode.label} holds no reward: there is nothing to release")
         laplace = self.budget.noise == "laplace"
@@ -90,7 +104,7 @@ class Door:
         row = Release(
             number=len(self.ledger) + 1,
             key=episode.key,
-            episodes=dict.fromkeys(episode.labels, 1.0),
+            episodes=episode.multipliers,
             count=episode.count,
             values=tuple(step * y + low * w for y, w in zip(noisy, episode.weight_sums, strict=True)),
             noise_sd=step * mechanism.scale * (math.sqrt(2) if laplace else 1.0),

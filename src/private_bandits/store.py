@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
+from zlib import crc32
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from private_bandits.ownership import APPLICATION_ID, OwnedFile, check_agents_fi
 from private_bandits.policies import Offer, Policy, policy_from_dict
 from private_bandits.rewards import RewardRange
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -58,19 +59,26 @@ class Settings:
         """Plain data."""
         plain = {k: getattr(self, k) for k in _PLAIN_SETTINGS}
         bounds = [self.reward_range.low, self.reward_range.high]
-        return plain | {"policy": self.policy.to_dict(), "reward_range": bounds, "tree_levels": self.policy.tree_levels}
+        return plain | {"policy": self.policy.to_dict(), "reward_range": bounds} | _sharing(self.policy)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Settings:
         """What to_dict wrote."""
         policy = policy_from_dict(data.pop("policy"))
-        levels = data.pop("tree_levels", policy.tree_levels)
-        if levels != policy.tree_levels:  # rewards in the file would be in more releases than share the budget
-            raise AgentFileInvalid(
-                f"the file was made by another {type(policy).__name__}, whose tree has {levels} levels: this one's has "
-                f"{policy.tree_levels}"
-            )
+        for name, own in _sharing(policy).items():
+            stored = data.pop(name, own)
+            if stored != own:  # rewards in the file would be in other releases than share the budget
+                raise AgentFileInvalid(
+                    f"the file was made by another {type(policy).__name__}, with {name} {stored}: this one has {own}"
+                )
         return cls(policy=policy, reward_range=RewardRange.of(data.pop("reward_range")), **data)
+
+
+def _sharing(policy: Policy[Any]) -> dict[str, Any]:
+    """In which releases a reward is: a file must not go on with others."""
+    factor = policy.factor
+    told = None if factor is None else [factor.unit, factor.cap, crc32(repr(factor.multipliers).encode())]
+    return {"tree_levels": policy.tree_levels, "factor": told}
 
 
 _PLAIN_SETTINGS = ("max_rewards_per_person", "unit", "seed", "give_up_after", "token", "salt")
@@ -145,12 +153,19 @@ class CountsInMemory:
         self._rewards_of[person] = self.rewards_of(person) + more
 
 
+_KEPT = (
+    "CREATE TABLE kept (key INTEGER NOT NULL, number INTEGER NOT NULL, label TEXT NOT NULL, private TEXT NOT NULL,"
+    " PRIMARY KEY (key, label)) WITHOUT ROWID"
+)
+"""Earlier sums that later releases hold again."""
+
 _SCHEMA = (
     "CREATE TABLE agent (settings TEXT NOT NULL, policy TEXT NOT NULL, asked INTEGER NOT NULL,"
-    " generation INTEGER NOT NULL)",
+    " generation INTEGER NOT NULL, arrivals TEXT)",
     "CREATE TABLE decisions (number INTEGER PRIMARY KEY, generation INTEGER NOT NULL, action INTEGER NOT NULL,"
     " person TEXT, offered TEXT)",
     "CREATE TABLE episodes (key INTEGER PRIMARY KEY, private TEXT NOT NULL)",
+    _KEPT,
     "CREATE TABLE ledger (number INTEGER PRIMARY KEY, release TEXT NOT NULL)",
     "CREATE TABLE people (person TEXT PRIMARY KEY, rewards INTEGER NOT NULL) WITHOUT ROWID",
 )
@@ -171,6 +186,7 @@ class SqliteStore:
         self._connection = self._owned.connection
         self._synchronous = ""
         self._generation = 0
+        self._kept: dict[int, tuple[Episode, ...]] = {}  # the earlier sums of each key that are in the file
         self.forget()
 
     @classmethod
@@ -213,31 +229,30 @@ class SqliteStore:
                 (f"PRAGMA application_id = {APPLICATION_ID}", ()),
                 (f"PRAGMA user_version = {FORMAT}", ()),
                 (
-                    "INSERT INTO agent VALUES (?, ?, 0, 1)",
+                    "INSERT INTO agent VALUES (?, ?, 0, 1, NULL)",
                     (json.dumps(settings.to_dict()), json.dumps(policy)),
                 ),
             ],
             synchronous="FULL",
         )
-        self._dump_policy = settings.policy.dump_state
-        self._stores_arrivals = settings.policy.changes_on_arrival
+        self._policy = settings.policy
 
     def _take_over(self) -> Settings:
         version = self._one("PRAGMA user_version")[0]
-        if version not in (1, FORMAT):
+        if version not in range(1, FORMAT + 1):
             raise AgentFileInvalid(f"{self._path} has format {version}, this version reads format {FORMAT}")
         text, generation = self._one("SELECT settings, generation FROM agent")
-        if version == 1:  # of versions 0.1 to 0.3, which had no actions that change
+        if version < FORMAT:
             self._generation = generation
-            self._run(
-                [("ALTER TABLE decisions ADD COLUMN offered TEXT", ()), (f"PRAGMA user_version = {FORMAT}", ())],
-                synchronous="FULL",
-            )
+            # Versions 0.1 to 0.3 had no actions that change; up to 0.7 kept sums were stored with the open ones, and
+            # the policy's state as a whole.
+            changes = ["ALTER TABLE decisions ADD COLUMN offered TEXT"] if version == 1 else []
+            changes += [_KEPT, "ALTER TABLE agent ADD COLUMN arrivals TEXT", f"PRAGMA user_version = {FORMAT}"]
+            self._run([(change, ()) for change in changes], synchronous="FULL")
         self._generation = generation + 1
         self._run([("UPDATE agent SET generation = ?", (self._generation,))], synchronous="FULL")
         settings = Settings.from_dict(json.loads(text))
-        self._dump_policy = settings.policy.dump_state
-        self._stores_arrivals = settings.policy.changes_on_arrival
+        self._policy = settings.policy
         return settings
 
     def load(
@@ -245,9 +260,9 @@ class SqliteStore:
     ) -> tuple[PublicState, PrivateState]:
         """The state as it was committed last. open_episode: makes the empty sums that it is read into."""
         private = PrivateState(self._load_episodes(open_episode))
-        policy, asked = self._one("SELECT policy, asked FROM agent")
+        policy, asked, arrivals = self._one("SELECT policy, asked, arrivals FROM agent")
         public = PublicState(
-            policy=settings.policy.load_state(json.loads(policy)),
+            policy=settings.policy.load_state(json.loads(policy) | json.loads(arrivals or "{}")),
             waiting=[0] * len(settings.policy.arm_names),
             asked=asked,
             generation=self._generation,
@@ -272,11 +287,18 @@ class SqliteStore:
         return [(*row[:4], None if row[4] is None else _Hidden(row[4])) for row in rows]
 
     def _load_episodes(self, open_episode: Callable[[int, int, int], Episode]) -> dict[int, Episode]:
+        found = {episode.key: episode for episode in self._sums("SELECT private FROM episodes", open_episode)}
+        for part in self._sums("SELECT private FROM kept ORDER BY key, number", open_episode):
+            found[part.key].kept += (part,)
+            self._kept[part.key] = found[part.key].kept
+        return found
+
+    def _sums(self, query: str, open_episode: Callable[[int, int, int], Episode]) -> list[Episode]:
         # None, and told here: an exception, or a local of the frame that raises it, could show a sum.
-        found = [_load_episode(_Hidden(row[0]), open_episode) for row in self._all("SELECT private FROM episodes")]
+        found = [_load_episode(_Hidden(row[0]), open_episode) for row in self._all(query)]
         if None in found:
             raise AgentFileInvalid(f"{self._path} is damaged: its open sums cannot be read")
-        return {episode.key: episode for episode in found if episode is not None}
+        return [episode for episode in found if episode is not None]
 
     def _load_ledger(self) -> list[Release]:
         """All rows, oldest first."""
@@ -336,14 +358,35 @@ class SqliteStore:
             ("INSERT OR REPLACE INTO episodes VALUES (?, ?)", (key, _Hidden(json.dumps(episode.dump()))))
             for key, episode in self._summed.items()
         ]
+        for episode in self._summed.values():
+            statements += self._kept_changes(episode)
         for row in self._released:
             statements.append(("INSERT INTO ledger VALUES (?, ?)", (row.number, json.dumps(row.to_dict()))))
         statements += [("INSERT OR REPLACE INTO people VALUES (?, ?)", item) for item in self._people.items()]
-        if self._released or (self._stores_arrivals and self._summed):  # nothing else changes the policy's state
-            statements.append(("UPDATE agent SET policy = ?", (json.dumps(self._dump_policy(public.policy)),)))
+        if self._released:  # nothing else changes the policy's state, but for arrivals
+            text = json.dumps(self._policy.dump_state(public.policy))
+            statements.append(("UPDATE agent SET policy = ?, arrivals = NULL", (text,)))
+        elif self._policy.changes_on_arrival and self._summed:
+            text = json.dumps(self._policy.dump_arrivals(public.policy))
+            statements.append(("UPDATE agent SET arrivals = ?", (text,)))
         told = self._closed or self._summed or self._released
         self._run(statements, synchronous="FULL" if told else "NORMAL")
         self.forget()
+
+    def _kept_changes(self, episode: Episode) -> list[tuple[str, tuple[Any, ...]]]:
+        """What makes the kept sums in the file those of the episode. They change at a release only."""
+        key, known = episode.key, self._kept.get(episode.key, ())
+        if episode.kept is known:
+            return []
+        self._kept[key] = episode.kept
+        before, after = {part.label for part in known}, {part.label: part for part in episode.kept}
+        gone = [("DELETE FROM kept WHERE key = ? AND label = ?", (key, label)) for label in sorted(before - set(after))]
+        new = [
+            ("INSERT INTO kept VALUES (?, ?, ?, ?)", (key, part.number, label, _Hidden(json.dumps(part.dump()))))
+            for label, part in after.items()
+            if label not in before
+        ]
+        return gone + new
 
     def forget(self) -> None:
         """Drop what is pending."""

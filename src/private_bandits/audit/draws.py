@@ -20,7 +20,7 @@ from private_bandits.agent import Agent
 from private_bandits.audit.evidence import Floats
 from private_bandits.audit.inside import Flaw, Instead
 from private_bandits.audit.target import Target
-from private_bandits.episode import Combined, Episode, HiddenTotals
+from private_bandits.episode import Combined, Correlated, Episode, HiddenTotals
 from private_bandits.ledger import Release
 
 SCALES = (0.7, 3.0, 20.0)
@@ -119,7 +119,7 @@ class Tap:
         self.draws += 1
         return mechanism(totals)
 
-    def _overhear(self, episode: Episode | Combined) -> Release:
+    def _overhear(self, episode: Episode | Combined | Correlated) -> Release:
         self.sums.append((list(episode.weight_sums), episode.totals.reveal()))
         return self._release(episode)
 

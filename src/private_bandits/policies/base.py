@@ -85,7 +85,7 @@ class Policy(ABC, Generic[State]):
     takes_logs: ClassVar[bool] = False
     """Whether it learns from a release whatever the number of rewards in it, and from each sum alone: `warm_start`."""
     changes_on_arrival: ClassVar[bool] = False
-    """Whether `arrive` does anything, so that the state has to be stored with every reward."""
+    """Whether `arrive` does anything, so that `dump_arrivals` has to be stored with every reward."""
     serves_instead: ClassVar[str] = ""
     """What to use for the other budgets."""
 
@@ -210,6 +210,10 @@ class Policy(ABC, Generic[State]):
     def dump_state(self, state: State) -> dict[str, Any]:
         """The state as plain data. Public: nothing in it depends on an unreleased reward."""
         return asdict(state)  # type: ignore[call-overload,no-any-return]
+
+    def dump_arrivals(self, state: State) -> dict[str, Any]:
+        """Of `dump_state` what `arrive` may have changed since the last release."""
+        return self.dump_state(state)
 
     def to_dict(self) -> dict[str, Any]:
         """The parameters as plain data."""

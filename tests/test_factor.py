@@ -1,0 +1,188 @@
+"""Correlated noise: which episodes a release holds again, what that costs, and how sums are decoded from it."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import private_bandits as pb
+from private_bandits.episode import Correlated, Episode
+from private_bandits.errors import CapacityExceeded, InvalidInput
+from private_bandits.factor import HALF_BEFORE, Factor, square_root
+from private_bandits.ledger import Ledger
+from private_bandits.moments import MomentScale
+from private_bandits.release import Door
+from private_bandits.rewards import RewardRange
+
+FACTORS = [HALF_BEFORE, square_root(1), square_root(7), Factor((4, 3, 2, 1), 4, 6), Factor((2, 1), 2, 3)]
+
+
+def door(budget: pb.budget.Budget, factor: Factor | None, seed: int | None = None) -> Door:
+    return Door(budget, RewardRange(0.0, 1.0), Ledger(), seed, factor=factor)
+
+
+def play(one: Door, counts: list[int], generator: np.random.Generator) -> tuple[list[int], list[tuple[float, ...]]]:
+    """Release as many episodes, of so many rewards each: their exact sums, and what was released."""
+    sums, values, kept = [], [], ()
+    for number, count in enumerate(counts, 1):
+        episode = one.open_episode(0, number, 1)
+        episode.kept = kept
+        rewards = generator.integers(0, one.grid.steps + 1, count).tolist()
+        for reward in rewards:
+            episode.add((1,), reward)
+        whole = one.correlate(episode)
+        kept = whole.kept_after()
+        values.append(one.release(whole).values)
+        sums.append(sum(rewards))
+    return sums, values
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_a_release_holds_what_the_matrix_of_the_factor_says(factor: Factor) -> None:
+    one = door(pb.NoPrivacy(), factor)
+    counts = [1, 1, 2, 4, 3, 5, 2, 9, 1, 4, 2, 7, 3, 2, 5]
+    sums, values = play(one, counts, np.random.default_rng(0))
+    cap = factor.cap or len(counts)
+    exact = [Fraction(s, one.grid.steps) for s in sums]
+    for start in range(0, len(counts), cap):
+        part = exact[start : start + cap]
+        for l, ours in enumerate(values[start : start + cap]):  # noqa: E741
+            taps = zip(factor.multipliers, reversed(part[: l + 1]), strict=False)
+            assert ours == pytest.approx((float(sum(c * x for c, x in taps) / factor.unit),), rel=1e-12)
+        decoded = np.linalg.solve(factor.matrix(len(part)), [v[0] for v in values[start : start + cap]])
+        assert decoded == pytest.approx([float(x) for x in part], rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+@pytest.mark.parametrize("budget", [pb.zCDP(0.1), pb.ApproxDP(1, 1e-6), pb.RenyiDP(3, 0.7), pb.zCDP(math.pi)])
+def test_a_reward_costs_one_budget_in_all_of_its_releases_together(factor: Factor, budget: pb.budget.Budget) -> None:
+    one = door(budget, factor)
+    play(one, [1, 2] * 9, np.random.default_rng(1))
+    costs: dict[str, Fraction] = {}
+    for row in one.ledger:
+        assert row.calibrated == pytest.approx(row.sensitivity**2 / (2 * row.scale**2), rel=1e-9)
+        assert row.noise_sd == pytest.approx(
+            math.sqrt(budget.variance_factor * float(factor.column)), rel=1e-9
+        )  # of a sum of weight one and width one
+        for episode, multiplier in row.episodes.items():
+            costs[episode] = costs.get(episode, Fraction(0)) + Fraction(row.cost) * Fraction(multiplier) ** 2
+    assert max(costs.values()) <= Fraction(budget.level)
+    assert one.ledger.total == pytest.approx(budget.level, rel=1e-9)
+    assert one.ledger.total <= budget.level
+    full = len(factor.multipliers)
+    if factor.cap is None or factor.cap >= full:
+        assert float(costs["0/1"]) == pytest.approx(budget.level, rel=1e-9)
+
+
+def test_noise_for_one_release_alone_would_cost_more_than_the_budget() -> None:
+    factor = square_root(8)
+    one = door(pb.zCDP(0.1), factor)
+    one._per_release = pb.zCDP(0.1)
+    play(one, [1] * 8, np.random.default_rng(2))
+    assert one.ledger.total == pytest.approx(0.1 * float(factor.column), rel=1e-6)
+
+
+def test_only_what_the_factor_covers_goes_through_the_door() -> None:
+    factor = square_root(3)
+    one = door(pb.zCDP(1.0), factor)
+    first = one.open_episode(0, 1, 1)
+    first.add((1,), 1)
+    with pytest.raises(AssertionError, match="another factor"):
+        one.release(first)
+    with pytest.raises(AssertionError, match="another factor"):
+        door(pb.zCDP(1.0), None).release(Correlated(first, factor))
+    with pytest.raises(AssertionError, match="another factor"):
+        one.release(Correlated(first, square_root(4)))
+    second = one.open_episode(0, 2, 1)
+    second.add((1,), 1)
+    with pytest.raises(AssertionError, match="does not hold"):
+        one.correlate(second)  # without the first
+    fourth = one.open_episode(0, 4, 1)
+    fourth.add((1,), 1)
+    fourth.kept = (first,)
+    with pytest.raises(AssertionError, match="does not hold"):
+        one.correlate(fourth)  # the cap is reached: the first must not come again
+    released = one.correlate(first)
+    one.release(released)
+    with pytest.raises(AssertionError, match="released before"):
+        one.release(released)
+
+
+def test_a_factor_is_for_gaussian_noise_on_sums_of_rewards() -> None:
+    with pytest.raises(InvalidInput, match="factor"):
+        Door(pb.PureDP(1), RewardRange(0.0, 1.0), Ledger(), None, factor=HALF_BEFORE)
+    with pytest.raises(InvalidInput, match="factor"):
+        Door(pb.zCDP(1), RewardRange(0.0, 1.0), Ledger(), None, factor=HALF_BEFORE, releases_of_a_reward=2)
+    scale = MomentScale(2, 2**20, 0.0, 1.0, 0.5)
+    with pytest.raises(InvalidInput, match="factor"):
+        Door(pb.zCDP(1), RewardRange(0.0, 1.0), Ledger(), None, factor=HALF_BEFORE, moments=scale)
+
+
+def test_sums_that_outgrow_64_bits_together_are_refused() -> None:
+    one = door(pb.zCDP(1.0), HALF_BEFORE)
+    full = one.grid.fits(1, 1)
+    first, second = (one.open_episode(0, number, 1) for number in (1, 2))
+    for episode, count in ((first, full), (second, full)):
+        episode.add((1,), 0)
+        episode.count = count
+    assert one.correlate(first).count == full
+    second.kept = (first,)
+    with pytest.raises(CapacityExceeded, match="64 bits together"):
+        one.correlate(second)
+    second.count = full // 2
+    assert one.correlate(second).count == full // 2 + full
+
+
+def test_no_repr_shows_a_sum() -> None:
+    one = door(pb.zCDP(1.0), HALF_BEFORE)
+    episode = one.open_episode(0, 1, 1)
+    episode.add((1,), 123456)
+    whole = one.correlate(episode)
+    for shown in (repr(whole), repr(whole.totals), repr(vars(whole))):
+        assert "246912" not in shown
+        assert "123456" not in shown
+
+
+@pytest.mark.parametrize("releases", [1, 2, 5, 75, 400])
+def test_the_square_root_decodes_prefix_sums_with_little_noise(releases: int) -> None:
+    factor = square_root(releases)
+    prefixes = np.tril(np.ones((releases, releases)))
+    decoder = prefixes @ np.linalg.inv(factor.matrix(releases))
+    weights = factor.prefix_weights
+    for row in range(releases):
+        assert decoder[row, : row + 1] == pytest.approx(weights[row::-1], rel=1e-9, abs=1e-12)
+    variances = float(factor.column) * np.cumsum(weights**2)
+    assert factor.prefix_variances == pytest.approx(variances)
+    harmonic = [sum((math.comb(2 * k, k) / 4**k) ** 2 for k in range(n)) for n in range(1, releases + 1)]
+    ideal = harmonic[-1] * np.array(harmonic)  # S_n S_l of the unrounded root
+    assert (np.abs(variances / ideal - 1) < 0.01).all()
+    if releases == 75:
+        assert variances[-1] < 6.5 < 75
+
+
+def test_sensitivity_is_for_the_largest_weight_among_all_that_are_covered() -> None:
+    one = door(pb.zCDP(1.0), HALF_BEFORE)
+    first, second = (one.open_episode(0, number, 2) for number in (1, 2))
+    first.add((3, 4), 1)
+    second.add((1, 0), 1)
+    second.kept = (first,)
+    whole = one.correlate(second)
+    assert whole.sensitivity_l2 == 5 * 2 * one.grid.steps
+    assert whole.weight_sums == [2 * 1 + 3, 4]
+    assert whole.multipliers == {"0/2": 1.0, "0/1": 0.5}
+
+
+def test_places_and_covers() -> None:
+    factor = Factor((4, 3, 2), 4, 5)
+    assert [factor.covered(number) for number in range(1, 12)] == [1, 2, 3, 3, 3, 1, 2, 3, 3, 3, 1]
+    assert [HALF_BEFORE.covered(number) for number in (1, 2, 3, 100)] == [1, 2, 2, 2]
+    assert all(a >= b for a, b in pairwise(square_root(50).multipliers))
+
+
+def test_an_episode_of_its_own_is_unchanged_by_factors() -> None:
+    episode = Episode(3, 1, 1, door(pb.zCDP(1.0), None).grid)
+    assert (episode.factor, episode.multipliers) == (None, {"3/1": 1.0})
