@@ -1117,7 +1117,7 @@ def as_in_format_two(path: Path) -> None:
 @pytest.mark.parametrize("name", ["dp-ucb", "adac-oful", "linpriv"])
 def test_an_agent_goes_on_from_a_file_of_the_second_format(tmp_path: Path, name: str, older: bool) -> None:
     policy = policies.POLICIES[name].example(pb.NoPrivacy())
-    actions = None if policy.arm_names else np.eye(2)
+    actions = None if policy.arm_names else np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
     path = tmp_path / "agent.db"
     with pb.Agent(policy, path=path) as agent, pb.Agent(policy) as twin:
         for step in range(23):

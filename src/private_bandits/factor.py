@@ -86,6 +86,17 @@ class Factor:
         """Variance of the noise in x_1 + ... + x_l as decoded, l = 1, 2, ..., where noise for one release has one."""
         return float(self.column) * np.cumsum(self.prefix_weights**2)
 
+    def prefix_noise(self, releases: int) -> float:
+        """The same after any number of releases: at the cap the sum is frozen, and what comes later is added to it.
+
+        >>> Factor((1,), 1, 1).prefix_noise(7)
+        7.0
+        """
+        assert self.cap is not None
+        used_up, rest = divmod(releases, self.cap)
+        known = self.prefix_variances
+        return used_up * float(known[-1]) + (float(known[rest - 1]) if rest else 0.0)
+
 
 @lru_cache(maxsize=64)
 def square_root(releases: int) -> Factor:

@@ -182,6 +182,6 @@ def test_a_file_does_not_go_on_with_a_tree_of_another_size(tmp_path: Path) -> No
         run(agent, 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pb.LinPriv, "tree_levels", property(lambda self: 9))
-        with pytest.raises(AgentFileInvalid, match="whose tree has 2 levels: this one's has 9"):
+        with pytest.raises(AgentFileInvalid, match="with tree_levels 2: this one has 9"):
             pb.Agent.open(path)
     pb.Agent.open(path).close()

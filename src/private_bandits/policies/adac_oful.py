@@ -5,20 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from private_bandits.budget import Budget
+from private_bandits.factor import Factor, square_root
 from private_bandits.ledger import Release
 from private_bandits.policies.base import Estimate, Offer, check_variant
-from private_bandits.policies.contextual import ContextualPolicy, Floats
-from private_bandits.policies.optimism import GAUSSIAN, INSTEAD_OF_PURE, check_optimism, noise_tail, reward_width
+from private_bandits.policies.contextual import STEPS, ContextualPolicy, Floats
+from private_bandits.policies.decoding import INDEPENDENT, DecodedSum
+from private_bandits.policies.optimism import (
+    GAUSSIAN,
+    INSTEAD_OF_PURE,
+    check_optimism,
+    noise_tail,
+    reward_width,
+    squared_length,
+)
 
 BLOCK = 1024
 """Rewards whose actions are summed at once: their products stay below 2^53, so that floats sum them exactly."""
 INT64_HOLDS = 2**61
+MOST_RELEASES = 4096
+"""What a factor is for at most. With more, it begins anew."""
+CORRELATED_STEPS = 2**16
+"""Steps of the grid of actions where sums are multiplied before they leave."""
 ROUNDING = 16 * float(np.finfo(float).eps)
 
 
@@ -26,8 +40,8 @@ ROUNDING = 16 * float(np.finfo(float).eps)
 class OFULState:
     """What was released, and the actions whose rewards have arrived since. Public.
 
-    frozen: V at the last release. total: all released sums added up, with the noise of each. since: sum of a a' of the
-    actions after it whose rewards have arrived, on the grid and without `pending`, the last of them. It is of whole
+    frozen: V at the last release. sums: all released sums added up, with their noise. since: sum of a a' of the actions
+    after it whose rewards have arrived, on the grid and without `pending`, the last of them. It is of whole
     numbers, so that nothing drifts in an episode of any length, and it does not matter when pending ones are added.
 
     Computed from these: theta, and for actions on the grid `slope`, <theta, a> = <slope, a>; `reach`, ||a|| in V^-1 is
@@ -40,7 +54,7 @@ class OFULState:
     rewards: int
     frozen: Floats
     since: NDArray[Any]
-    total: Floats
+    sums: DecodedSum
     pending: list[Floats] = field(init=False, default_factory=list)
     theta: Floats = field(init=False)
     slope: Floats = field(init=False)
@@ -67,7 +81,7 @@ class OFULState:
     def to_dict(self) -> dict[str, Any]:
         """What the rest follows from, as plain data."""
         plain = {name: getattr(self, name) for name in ("low", "high", "releases", "rewards")}
-        sums = {"frozen": self.frozen.tolist(), "total": self.total.tolist()}
+        sums = {"frozen": self.frozen.tolist(), "total": self.sums.total.tolist(), "sums": self.sums.to_dict()}
         return plain | sums | {"since_steps": self.gather().tolist()}
 
 
@@ -83,6 +97,13 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
 
     s: half the width of the reward range, S: parameter_norm, D: width of the range times context_norm, l: releases,
     f = d + 2 sqrt(d log(T/delta)) + 2 log(T/delta), b: variance factor of the budget. The old noise stays in the sum.
+    This is variant="paper".
+
+    variant="tight" has the same regret per step with less noise: releases hold earlier episodes again, so that their
+    noises go together (factor.py), and the sum of all carries S_n S_l instead of l of them, S_l = sum of c_k^2 over
+    k < l, n = `cap`: 5.4 instead of 60 at l = n = 60. f is the quantile of the chi-square distribution at delta/(2n),
+    as noise changes at releases only, and delta/2 is left for the rewards. The width is right for any contexts, up to
+    the horizon (docs/guarantees.md). Without privacy both variants are the same.
 
     horizon: T, that the widths are for; the agent goes on after it, with the same privacy.
 
@@ -98,13 +119,14 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
     engine: ClassVar[str] = "contextual"
     changes_on_arrival: ClassVar[bool] = True
     takes_logs: ClassVar[bool] = True
+    variants: ClassVar[tuple[str, ...]] = ("paper", "tight")
 
     horizon: int = 10**6
     regulariser: float = 0.1
     growth: float = 1.0
     delta: float = 1e-3
     parameter_norm: float = 1.0
-    variant: str = "paper"
+    variant: str = "tight"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -120,16 +142,17 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         """V = lambda I, theta = 0."""
         d = self.dimension
         empty = np.zeros((d, d), np.int64)
-        return self._settled(OFULState(low, high, 0, 0, self.regulariser * np.eye(d), empty, np.zeros(d)))
+        sums = DecodedSum(self.decoder, np.zeros(d))
+        return self._settled(OFULState(low, high, 0, 0, self.regulariser * np.eye(d), empty, sums))
 
     def _settled(self, state: OFULState) -> OFULState:
         """With what follows from the released sums, computed anew."""
         values, vectors = np.linalg.eigh(state.frozen)
         values = np.maximum(values, self.regulariser)  # V is at least lambda I, whatever rounding says
         root = vectors / np.sqrt(values)  # V^-1 = root root'
-        state.theta = root @ (state.total @ root)
+        state.theta = root @ (state.sums.total @ root)
         state.log_det = float(np.log(values).sum())
-        state.width = self.width(state.log_det, float(values[0]), state.releases, state.high - state.low)
+        state.width = self.width(state.log_det, float(values[0]), state.sums.noise, state.high - state.low)
         state.slope = state.theta * self.unit
         state.reach = root * self.unit
         state.optimism = state.width * state.reach
@@ -138,14 +161,53 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         state.room = self._room(state, math.log1p(self.growth))
         return state
 
-    def width(self, log_det: float, least: float, releases: int, spread: float) -> float:
-        """Of the optimism. log_det, least: of V_tau and its eigenvalues. spread: the width of the reward range."""
+    @cached_property
+    def cap(self) -> int:
+        """How many releases there are at most, up to the horizon: det V cannot grow by 1 + C more often.
+
+        det V > (1 + C)^l lambda^d after l of them, and det V <= (lambda + T A^2/d)^d, A the largest norm.
+        """
         d = self.dimension
-        growth = log_det - d * math.log(self.regulariser)
-        f = noise_tail(d, self.delta / self.horizon)
-        noise = math.sqrt(self.promise.variance_factor * releases * f / least) * spread * self.context_norm
+        grown = d * math.log1p(self.horizon * self.context_norm**2 / (self.regulariser * d))
+        return int(max(1, min(MOST_RELEASES, grown / math.log1p(self.growth))))
+
+    @cached_property
+    def factor(self) -> Factor | None:
+        """The square root of prefix sums for as many releases as there may be; as published, none."""
+        private = self.promise.noise != "none"
+        return square_root(self.cap) if self.variant == "tight" and private else None
+
+    @property
+    def decoder(self) -> Factor:
+        """What the sum of all episodes is decoded with."""
+        return self.factor or INDEPENDENT
+
+    @property
+    def steps(self) -> int:
+        """Fewer where a factor needs room in 64 bits as well."""
+        return STEPS if self.factor is None else CORRELATED_STEPS
+
+    @cached_property
+    def reward_delta(self) -> float:
+        """The probability that rewards lead astray further than the width allows."""
+        return self.delta if self.factor is None else self.delta / 2
+
+    @cached_property
+    def noise_length(self) -> float:
+        """What the squared length of the noise stays below, in units of its variance, at all releases together."""
+        if self.factor is None:
+            return noise_tail(self.dimension, self.delta / self.horizon)
+        return squared_length(self.dimension, self.delta / (2 * self.cap))
+
+    def width(self, log_det: float, least: float, noise: float, spread: float) -> float:
+        """Of the optimism. log_det, least: of V_tau and its eigenvalues. spread: the width of the reward range.
+
+        noise: variance of the noise in the sum of all releases, where one release alone has variance one.
+        """
+        growth = log_det - self.dimension * math.log(self.regulariser)
+        strayed = math.sqrt(self.promise.variance_factor * noise * self.noise_length / least)
         ridge = math.sqrt(self.regulariser) * self.parameter_norm
-        return reward_width(spread, self.delta, growth) + ridge + noise
+        return reward_width(spread, self.reward_delta, growth) + ridge + strayed * spread * self.context_norm
 
     def choose(self, state: OFULState, offered: Offer, step: int) -> int:
         """The largest index; ties go to the first."""
@@ -205,11 +267,11 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
 
     def learn(self, state: OFULState, release: Release, step: int) -> None:
         """Add the released sum to the others, and freeze V."""
-        state.total = state.total + np.array(release.values) * self.unit
+        state.sums.take(np.array(release.values) * self.unit)
         state.frozen = state.frozen + self._real(state.gather())
         state.since = np.zeros_like(state.since, np.int64)
         state.releases += 1
-        state.rewards += release.count
+        state.rewards += release.counts[0]  # those before it were counted with their own release
         self._settled(state)
 
     def estimates(self, state: OFULState, delta: float) -> list[Estimate]:
@@ -225,11 +287,18 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
             "width": state.width,
         }
 
+    def dump_arrivals(self, state: OFULState) -> dict[str, Any]:
+        """The actions since the last release."""
+        return {"since_steps": state.gather().tolist(), "since": self._real(state.since).tolist()}
+
     def load_state(self, data: Mapping[str, Any]) -> OFULState:
         """From plain data; what follows is computed anew."""
         numbers = {name: data[name] for name in ("low", "high", "releases", "rewards")}
-        frozen, total = np.array(data["frozen"], float), np.array(data["total"], float)
-        state = self._settled(OFULState(**numbers, frozen=frozen, since=self._loaded_steps(data), total=total))
+        # Before version 0.8 every release had noise of its own.
+        alone = {"before": data["total"], "releases": data["releases"], "values": []}
+        sums = DecodedSum.from_dict(self.decoder, data.get("sums", alone))
+        frozen = np.array(data["frozen"], float)
+        state = self._settled(OFULState(**numbers, frozen=frozen, since=self._loaded_steps(data), sums=sums))
         state.room = 0.0  # how much of it is used is not stored: the next reward looks
         return state
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from private_bandits.environments import Contextual, Floats, Integers
 from private_bandits.errors import InvalidInput
-from private_bandits.policies.optimism import noise_tail
+from private_bandits.policies.decoding import DecodedSum
 from private_bandits.progress import Report
 from private_bandits.simulation.frozen import GROWTH, REGRET, WIDTH, freeze, release, stack
 from private_bandits.simulation.normals import LANES, PAIRS, Floats32, fill_uniforms, generators
@@ -65,9 +65,12 @@ class Learners:
         self.environment = environment
         self._truth = np.array(environment.theta)
         self._variances = [p.promise.variance_factor * ((high - low) * p.context_norm) ** 2 for p in policies]
-        self._betas = [2 * math.log(1 / p.delta) - d * math.log(p.regulariser) for p in policies]
+        self._betas = [2 * math.log(1 / p.reward_delta) - d * math.log(p.regulariser) for p in policies]
         self._ridges = [math.sqrt(p.regulariser) * p.parameter_norm for p in policies]
-        self._tails = [noise_tail(d, p.delta / p.horizon) for p in policies]
+        self._tails = [p.noise_length for p in policies]
+        self._decoders = [p.decoder for p in policies]
+        # Of policies whose releases hold earlier episodes again: the noise in the sum of all, as it is decoded.
+        self._noises = [None if p.factor is None else DecodedSum(p.factor, np.zeros(d)) for p in policies]
         own = [seeds.own(policy, run) for policy in policies]
         self._generators = [np.random.default_rng(noise) for _, noise in own]
         self._lanes = np.array([generators(chance) for chance, _ in own])
@@ -107,12 +110,18 @@ class Learners:
         if self.environment.bounded:
             normals = normals[:0]
         noise *= math.sqrt(self._variances[p])
+        noises = self._noises[p]
+        if noises is not None:
+            # Decoding is linear: it makes the sums of the sums of rewards, and of the noises this.
+            before = noises.total
+            noises.take(math.sqrt(noises.factor.column) * noise)
+            noise = noises.total - before
         release(self._frozen, p, self._totals[p], self._truth, self.environment.deviation * normals, noise)
         self.releases[p] += 1
         self._freeze(p)
 
     def _freeze(self, p: int) -> None:
-        noise = self._variances[p] * float(self.releases[p]) * self._tails[p]
+        noise = self._variances[p] * self._decoders[p].prefix_noise(int(self.releases[p])) * self._tails[p]
         freeze(self._frozen, p, self._totals[p], self._betas[p], self._ridges[p], noise)
         if not math.isfinite(self._frozen.numbers[p, WIDTH]):
             raise InvalidInput(

@@ -21,6 +21,7 @@ import numpy as np
 
 from private_bandits.environments import Contextual, Floats, Integers
 from private_bandits.errors import InvalidInput
+from private_bandits.factor import Factor
 from private_bandits.moments import MomentScale
 from private_bandits.policies import Offer, Policy
 from private_bandits.progress import Report
@@ -40,20 +41,30 @@ class NoisySum:
     values: Floats
     count: int
 
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Of the newest episode; none reads the others."""
+        return (self.count,)
+
 
 @dataclass
 class OpenSum:
-    """One of a policy's sums: what arrived since its last release, and the subtrees of its tree (tree.py)."""
+    """One of a policy's sums: what arrived since its last release, and what later releases hold again.
+
+    That is the subtrees of its tree (tree.py), or earlier episodes (factor.py).
+    """
 
     total: Floats
     count: int = 0
     leaves: int = 0
     kept: list[tuple[Floats, int]] = field(default_factory=list)
 
-    def close(self, levels: int) -> tuple[Floats, int]:
+    def close(self, levels: int, factor: Factor | None) -> tuple[Floats, int]:
         """What is to be released, without noise, and how many rewards it holds. The next one begins."""
         total, count = self.total, self.count
         self.total, self.count = np.zeros_like(total), 0
+        if factor is not None:
+            return self._correlated(total, count, factor), count
         if not levels:
             return total, count
         self.leaves += 1
@@ -62,6 +73,12 @@ class OpenSum:
         after = nodes_after(self.kept, (total, count), self.leaves, levels)
         self.kept = [] if is_complete(self.leaves, levels) else after
         return total, count
+
+    def _correlated(self, newest: Floats, count: int, factor: Factor) -> Floats:
+        self.leaves += 1
+        parts = [newest, *(part for part, _ in reversed(self.kept))]
+        self.kept = list(factor.kept_after(self.kept, (newest, count), self.leaves))
+        return np.asarray(sum(c / factor.unit * part for c, part in zip(factor.multipliers, parts, strict=False)))
 
 
 def moment_addend(scale: MomentScale) -> Addend:
@@ -77,7 +94,8 @@ def noise_deviation(policy: Any, low: float, high: float) -> float:
     """The standard deviation of a release's noise in every coordinate, in steps of the policy's grid as the weights."""
     scale: MomentScale | None = policy.moments(low, high)
     sensitivity: float = (high - low) * policy.context_norm / policy.unit if scale is None else scale.sensitivity
-    return sensitivity * math.sqrt(policy.promise.shared(max(1, policy.tree_levels)).variance_factor)
+    releases = max(1, policy.tree_levels) if policy.factor is None else policy.factor.column
+    return sensitivity * math.sqrt(policy.promise.shared(releases).variance_factor)
 
 
 class Learner:
@@ -145,7 +163,7 @@ class Learner:
         opened.total += self._addend(weight, reward)
         opened.count += 1
         if due:
-            total, count = opened.close(self._levels)
+            total, count = opened.close(self._levels, policy.factor)
             noise = self.noise_sd * self._noise.standard_normal(self._size)
             policy.learn(state, NoisySum(key, total + noise, count), next_step)
             self.releases += 1

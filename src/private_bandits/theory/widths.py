@@ -78,8 +78,9 @@ def planned_fit(policy: PhasedElimination, phase: int, active: Sequence[int]) ->
 def ellipsoid_width(policy: AdaCOFUL, gram: Any, releases: int) -> float:
     """The radius of AdaC-OFUL's ellipsoid, ||theta - theta*|| in V, for rewards in [-1, 1].
 
-    gram: V, with its lambda I. It is exceeded at some release with probability 2 delta at most: delta for the rewards
-    and delta for the noise. The paper has a third event, on the smallest eigenvalue of V; here that is computed.
+    gram: V, with its lambda I. Of variant "tight" it is exceeded at some release with probability delta at most; of
+    "paper" with 2 delta, delta for the rewards and delta for the noise. The paper has a third event, on the smallest
+    eigenvalue of V; here that is computed.
 
     >>> import private_bandits as pb
     >>> policy = pb.AdaCOFUL(dimension=2, budget=pb.NoPrivacy(), regulariser=1.0, delta=math.exp(-2))
@@ -87,4 +88,5 @@ def ellipsoid_width(policy: AdaCOFUL, gram: Any, releases: int) -> float:
     3.0
     """
     values = np.linalg.eigvalsh(np.asarray(gram, float))
-    return policy.width(float(np.log(values).sum()), float(values[0]), releases, 2.0)
+    noise = policy.decoder.prefix_noise(releases)
+    return policy.width(float(np.log(values).sum()), float(values[0]), noise, 2.0)

@@ -1,0 +1,62 @@
+"""All sums of rewards added up, decoded from releases that hold earlier episodes again (factor.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_bandits.factor import Factor
+
+Floats = NDArray[np.float64]
+
+INDEPENDENT = Factor((1,), 1, 1)
+"""Every episode by itself: the sum of all carries the noises of all."""
+
+
+@dataclass(eq=False)
+class DecodedSum:
+    """The sum of all episodes. Public: it is made of releases.
+
+    before: of the factors that are used up. values: releases of the present one. Noise is never drawn anew: the sum of
+    all is a combination of what was released, and its noise the same combination of theirs.
+    """
+
+    factor: Factor
+    before: Floats
+    releases: int = 0
+    values: list[Floats] = field(default_factory=list)
+
+    def take(self, values: Floats) -> None:
+        """Take in the next release. At the cap the sum is frozen, and what comes later is added to it."""
+        self.values.append(values)
+        self.releases += 1
+        if len(self.values) == self.factor.cap:
+            self.before, self.values = self.total, []
+
+    @property
+    def total(self) -> Floats:
+        """The sum of all episodes, with noise."""
+        size = len(self.values)
+        if not size:
+            return self.before
+        return np.asarray(self.before + self.factor.prefix_weights[size - 1 :: -1] @ np.array(self.values))
+
+    @property
+    def noise(self) -> float:
+        """Variance of the noise in each coordinate of it, where noise for one release alone has variance one."""
+        return self.factor.prefix_noise(self.releases)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        values = [row.tolist() for row in self.values]
+        return {"before": self.before.tolist(), "releases": self.releases, "values": values}
+
+    @classmethod
+    def from_dict(cls, factor: Factor, data: Mapping[str, Any]) -> DecodedSum:
+        """What to_dict wrote."""
+        values = [np.array(row, float) for row in data["values"]]
+        return cls(factor, np.array(data["before"], float), data["releases"], values)
