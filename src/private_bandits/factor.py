@@ -59,6 +59,11 @@ class Factor:
         again = self.covered(number + 1) - 1
         return (*kept, newest)[-again:] if again else ()
 
+    def weighted(self, parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """c_0 x_l + c_1 x_(l-1) + ..., of real sums, the newest first: for simulations."""
+        multipliers = np.array(self.multipliers[: len(parts)]) / self.unit
+        return np.asarray(multipliers @ np.array(parts[: len(multipliers)]))
+
     def matrix(self, size: int) -> NDArray[np.float64]:
         """The factor's first rows and columns: y = matrix @ x + z."""
         rows = np.zeros((size, size))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,10 +55,19 @@ def test_a_phase_as_printed_reaches_what_it_aims_at(rho: float, phase: int) -> N
 
 def test_ellipsoid_widths_by_hand() -> None:
     # V = diag(2, 8), lambda = 1/2, d = 2, l = 3, rho = 1/2, T/delta = 10^4
-    policy = pb.AdaCOFUL(dimension=2, budget=pb.zCDP(0.5), horizon=100, regulariser=0.5, delta=0.01, parameter_norm=2)
+    options = {"horizon": 100, "regulariser": 0.5, "delta": 0.01, "parameter_norm": 2}
+    policy = pb.AdaCOFUL(dimension=2, budget=pb.zCDP(0.5), variant="paper", **options)
     f = 2 + 2 * math.sqrt(2 * math.log(1e4)) + 2 * math.log(1e4)
     hand = math.sqrt(2 * math.log(100) + math.log(16 / 0.25)) + 2 * math.sqrt(0.5) + math.sqrt(4 * 3 * f / 2)
     assert ellipsoid_width(policy, np.diag([2.0, 8.0]), releases=3) == pytest.approx(hand, rel=1e-12)
+    # tight: n = floor(2 log2(1 + 100)) = 13, S_13 and S_3 of c = 1, 1/2, 3/8, ...; chi-square with two degrees
+    tight = replace(policy, variant="tight")
+    squares = [(math.comb(2 * k, k) / 4**k) ** 2 for k in range(13)]
+    chi = -2 * math.log(0.01 / 26)
+    hand = math.sqrt(2 * math.log(200) + math.log(16 / 0.25)) + 2 * math.sqrt(0.5)
+    hand += math.sqrt(4 * sum(squares) * sum(squares[:3]) * chi / 2)
+    assert tight.cap == 13
+    assert ellipsoid_width(tight, np.diag([2.0, 8.0]), releases=3) == pytest.approx(hand, rel=2e-3)
 
 
 @pytest.mark.parametrize("budget", [pb.zCDP(0.001), pb.zCDP(1), pb.NoPrivacy(), pb.PureDP(0.05), pb.PureDP(2)])
@@ -85,12 +95,13 @@ def test_phase_widths_fail_as_rarely_as_promised(rho: float) -> None:
     assert measured.promised == 0.45
 
 
+@pytest.mark.parametrize("variant", pb.AdaCOFUL.variants)
 @pytest.mark.parametrize("budget", [pb.zCDP(0.1), pb.NoPrivacy()])
-def test_ellipsoids_fail_as_rarely_as_promised(budget: Budget) -> None:
-    policy = pb.AdaCOFUL(dimension=2, budget=budget, horizon=100, delta=0.05, regulariser=0.1)
+def test_ellipsoids_fail_as_rarely_as_promised(budget: Budget, variant: str) -> None:
+    policy = pb.AdaCOFUL(dimension=2, budget=budget, horizon=100, delta=0.05, regulariser=0.1, variant=variant)
     measured = ellipsoid_coverage(policy, pb.Contextual(2, 5, [0.6, 0.79]), steps=100, runs=60)
     assert measured.kept
-    assert (measured.promised, measured.runs) == (0.1, 60)
+    assert (measured.promised, measured.runs) == (0.1 if variant == "paper" else 0.05, 60)
 
 
 def test_too_narrow_an_ellipsoid_is_found_out() -> None:
@@ -102,8 +113,9 @@ def test_too_narrow_an_ellipsoid_is_found_out() -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("variant", pb.AdaCOFUL.variants)
 @pytest.mark.parametrize("rho", [0.01, 1.0, math.inf])
-def test_ellipsoids_fail_as_rarely_as_promised_over_long_runs(rho: float) -> None:
+def test_ellipsoids_fail_as_rarely_as_promised_over_long_runs(rho: float, variant: str) -> None:
     budget: Budget = pb.NoPrivacy() if rho == math.inf else pb.zCDP(rho)
-    policy = pb.AdaCOFUL(dimension=3, budget=budget, horizon=1000, delta=0.05, regulariser=0.1)
+    policy = pb.AdaCOFUL(dimension=3, budget=budget, horizon=1000, delta=0.05, regulariser=0.1, variant=variant)
     assert ellipsoid_coverage(policy, pb.Contextual(3, 10, [0.6, 0.48, 0.63]), steps=1000, runs=100).kept

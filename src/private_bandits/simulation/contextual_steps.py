@@ -78,7 +78,7 @@ class OpenSum:
         self.leaves += 1
         parts = [newest, *(part for part, _ in reversed(self.kept))]
         self.kept = list(factor.kept_after(self.kept, (newest, count), self.leaves))
-        return np.asarray(sum(c / factor.unit * part for c, part in zip(factor.multipliers, parts, strict=False)))
+        return factor.weighted(parts)
 
 
 def moment_addend(scale: MomentScale) -> Addend:

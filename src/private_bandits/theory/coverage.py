@@ -14,7 +14,6 @@ import numpy as np
 from private_bandits.budget import Budget
 from private_bandits.environments import Contextual, Floats, Linear
 from private_bandits.policies import AdaCOFUL
-from private_bandits.policies.contextual import STEPS
 from private_bandits.policies.phased import PhasedElimination
 from private_bandits.theory.checks import as_budget
 from private_bandits.theory.widths import index_width, phase_width, planned_fit
@@ -93,22 +92,27 @@ class _NoisySum:
     """What a policy reads of a release."""
 
     values: Floats
-    count: int
+    counts: tuple[int, ...]
 
 
 def ellipsoid_coverage(
     policy: AdaCOFUL, environment: Contextual, steps: int, runs: int = 100, seed: int = 0
 ) -> Coverage:
-    """AdaC-OFUL: whether theta leaves its ellipsoid at some release of a run. Promised: 2 delta."""
+    """AdaC-OFUL: whether theta leaves its ellipsoid at some release of a run.
+
+    Promised: delta; of variant "paper" 2 delta, delta for the rewards and delta for the noise.
+    """
     failures = sum(_leaves(policy, environment, steps, np.random.default_rng([seed, run])) for run in range(runs))
-    return Coverage(2 * policy.delta, failures, runs)
+    return Coverage(policy.delta * (2 if policy.variant == "paper" else 1), failures, runs)
 
 
 def _leaves(policy: AdaCOFUL, environment: Contextual, steps: int, chance: np.random.Generator) -> bool:
     low, high = environment.reward_range
     theta, state = np.array(environment.theta), policy.start(low, high)
-    noise_sd = (high - low) * STEPS * math.sqrt(policy.promise.variance_factor)
+    factor = policy.decoder
+    noise_sd = (high - low) * policy.steps * math.sqrt(policy.promise.variance_factor * factor.column)
     total, count = np.zeros(policy.dimension), 0
+    kept: tuple[Floats, ...] = ()
     for step in range(1, steps + 1):
         actions = environment.draw_actions(chance)
         offered = policy.offer(actions)
@@ -117,7 +121,9 @@ def _leaves(policy: AdaCOFUL, environment: Contextual, steps: int, chance: np.ra
         policy.arrive(state, key, weight)
         total, count = total + np.array(weight) * environment.draw_reward(chance, actions[chosen]), count + 1
         if policy.due(state, key, count, {}):
-            release: Any = _NoisySum(total + noise_sd * chance.standard_normal(policy.dimension), count)
+            noise = noise_sd * chance.standard_normal(policy.dimension)
+            release: Any = _NoisySum(factor.weighted([total, *reversed(kept)]) + noise, (count,))
+            kept = factor.kept_after(kept, total, state.releases + 1)
             policy.learn(state, release, step)
             off = state.theta - theta
             if float(off @ state.frozen @ off) > state.width**2:
