@@ -32,6 +32,7 @@ IN_TIME = 1.0
 """The rho of the right panel."""
 STYLES = {  # colours that the colour-blind can tell apart; broken lines where contexts are private too
     "AdaC-OFUL": ("#0072B2", "-", "o"),
+    "AdaC-OFUL, paper": ("#56B4E9", "-", "o"),
     "LinPriv": ("#E69F00", "-", "s"),
     "LinPriv shared": ("#009E73", "-", "^"),
     "AdaC-OFUL-private": ("#0072B2", "--", "o"),
@@ -44,6 +45,7 @@ def policies(budget: Budget, horizon: int) -> dict[str, Policy[Any]]:
     d = WORLD.dimension
     return {
         "AdaC-OFUL": pb.AdaCOFUL(d, budget, horizon=horizon),
+        "AdaC-OFUL, paper": pb.AdaCOFUL(d, budget, horizon=horizon, variant="paper"),
         "LinPriv": pb.LinPriv(d, budget, arms=ARMS, horizon=horizon),
         "LinPriv shared": pb.LinPrivShared(d, budget, horizon=horizon),
         "AdaC-OFUL-private": pb.AdaCOFULPrivate(d, budget, horizon=horizon),

@@ -28,22 +28,29 @@ Floats = NDArray[np.float64]
 SEEDS = Seeds(seed=5, first=0)
 
 
-@dataclass(frozen=True)
-class Standin:
-    """What the engine sees of a policy."""
-
-    dimension: int
-    budget: Budget
-    horizon: int = 10**6
-    regulariser: float = 0.1
-    growth: float = 1.0
-    delta: float = 1e-3
-    parameter_norm: float = 1.0
-    context_norm: float = 1.0
-
-    @property
-    def promise(self) -> Budget:
-        return self.budget
+def made(
+    dimension: int,
+    budget: Budget,
+    horizon: int = 10**6,
+    regulariser: float = 0.1,
+    growth: float = 1.0,
+    delta: float = 1e-3,
+    parameter_norm: float = 1.0,
+    context_norm: float = 1.0,
+    variant: str = "paper",
+) -> pb.AdaCOFUL:
+    """AdaC-OFUL, as published unless told otherwise."""
+    return pb.AdaCOFUL(
+        dimension,
+        budget,
+        context_norm=context_norm,
+        horizon=horizon,
+        regulariser=regulariser,
+        growth=growth,
+        delta=delta,
+        parameter_norm=parameter_norm,
+        variant=variant,
+    )
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,19 @@ def direction(d: int, seed: int = 0) -> list[float]:
     return [float(x) for x in theta / np.linalg.norm(theta)]
 
 
-def width(policy: Standin, log_det: Floats, least: Floats, releases: Any) -> Floats:
+def decoded_noise(policy: pb.AdaCOFUL, releases: int) -> float:
+    """Variance of the noise in the sum of all, in units of one release's alone, by matrices."""
+    if policy.variant == "paper" or policy.promise.noise == "none":
+        return releases
+    n = policy.cap
+    factor = policy.decoder.matrix(n)
+    decoder = np.tril(np.ones((n, n))) @ np.linalg.inv(factor)
+    full, rest = divmod(releases, n)
+    squares = full * (decoder[-1] ** 2).sum() + ((decoder[rest - 1] ** 2).sum() if rest else 0.0)
+    return float((factor[:, 0] ** 2).sum() * squares)
+
+
+def width(policy: pb.AdaCOFUL, log_det: Floats, least: Floats, releases: Any) -> Floats:
     d, log = policy.dimension, math.log(policy.horizon / policy.delta)
     f = d + 2 * math.sqrt(d * log) + 2 * log
     variance = policy.promise.variance_factor * (2 * policy.context_norm) ** 2
@@ -73,7 +92,7 @@ def width(policy: Standin, log_det: Floats, least: Floats, releases: Any) -> Flo
     return np.asarray(first + ridge + np.sqrt(variance * releases * f / least))
 
 
-def plain_loop(policy: Standin, theta: Floats, contexts: Floats) -> tuple[Floats, list[int]]:
+def plain_loop(policy: pb.AdaCOFUL, theta: Floats, contexts: Floats) -> tuple[Floats, list[int]]:
     """Algorithm 3 of the paper with certain rewards and no noise: regret after each step, and steps before releases."""
     d = policy.dimension
     v = policy.regulariser * np.eye(d)
@@ -118,7 +137,7 @@ def test_same_actions_as_a_plain_loop_on_certain_rewards_without_noise(
     d: int, arms: int, regulariser: float, growth: float, setting: str, horizon: int
 ) -> None:
     """The gaps differ from action to action, so equal regret at every step means equal actions."""
-    policy = Standin(d, pb.NoPrivacy(), horizon, regulariser, growth)
+    policy = made(d, pb.NoPrivacy(), horizon, regulariser, growth)
     environment = Certain(d, arms, direction(d), setting)
     every_step = np.arange(1, horizon + 1)
     curves, releases = contextual.play_run([policy, policy], environment, horizon, every_step, SEEDS, 3)
@@ -149,7 +168,7 @@ def test_same_actions_as_the_agent_on_certain_rewards_without_noise(d: int, arms
 
 
 def plain_runs(
-    policy: Standin, environment: pb.Contextual, points: list[int], runs: int, generator: np.random.Generator
+    policy: pb.AdaCOFUL, environment: pb.Contextual, points: list[int], runs: int, generator: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """The same with rewards and noise of its own, many runs side by side: regret at the points, and releases."""
     d, arms, strict = policy.dimension, environment.arms, environment.setting == "strict"
@@ -190,7 +209,7 @@ def plain_runs(
 )
 def test_same_distribution_as_a_plain_loop(setting: str, d: int, arms: int, growth: float, budget: Budget) -> None:
     points, runs = [40, 200, 600], 500
-    policy = Standin(d, budget, 600, regulariser=0.5, growth=growth, parameter_norm=1.5)
+    policy = made(d, budget, 600, regulariser=0.5, growth=growth, parameter_norm=1.5)
     environment = pb.Contextual(d, arms, direction(d, 2), setting)
     slow, slow_releases = plain_runs(policy, environment, points, runs, np.random.default_rng(8))
     found = [contextual.play_run([policy], environment, 600, np.array(points), SEEDS, i) for i in range(runs)]
@@ -201,7 +220,7 @@ def test_same_distribution_as_a_plain_loop(setting: str, d: int, arms: int, grow
         assert abs(one_by_one.mean() - engine.mean()) <= 4 * error
 
 
-def played(policies: list[Standin], environment: pb.Contextual, steps: int, number: int) -> contextual.Learners:
+def played(policies: list[pb.AdaCOFUL], environment: pb.Contextual, steps: int, number: int) -> contextual.Learners:
     """The policies after so many steps, at most a block of them."""
     world = contextual.World(environment, SEEDS, number)
     learners = contextual.Learners(policies, environment, SEEDS, number, world.steps)
@@ -213,7 +232,7 @@ def played(policies: list[Standin], environment: pb.Contextual, steps: int, numb
 
 @pytest.mark.parametrize("budget", [pb.zCDP(0.01), pb.ApproxDP(1.0, 1e-6), pb.NoPrivacy()], ids=str)
 def test_estimate_and_width(budget: Budget) -> None:
-    policies = [Standin(d, budget, 500, 0.3, 0.5, 0.02, 1.5, 2.0) for d in (4, 4)]
+    policies = [made(4, budget, 500, 0.3, 0.5, 0.02, 1.5, 2.0) for _ in range(2)]
     learners = played(policies, pb.Contextual(4, 6, direction(4)), 900, 0)
     for p, policy in enumerate(policies):
         v, frozen = learners._frozen.released[p], learners._frozen
@@ -224,22 +243,37 @@ def test_estimate_and_width(budget: Budget) -> None:
         assert learners.releases[p] > 10
 
 
+@pytest.mark.parametrize("horizon", [500, 5])
+def test_width_of_tight_sums(horizon: int) -> None:
+    """As the policy computes it, which has tests of its own; also beyond the cap."""
+    policy = made(4, pb.zCDP(0.1), horizon, 0.3, 0.5, 0.02, 1.5, 2.0, "tight")
+    learners = played([policy], pb.Contextual(4, 6, direction(4)), 900, 0)
+    v = learners._frozen.released[0]
+    noise = decoded_noise(policy, int(learners.releases[0]))
+    log_det, least = float(np.linalg.slogdet(v)[1]), float(np.linalg.eigvalsh(v)[0])
+    assert learners._frozen.numbers[0, WIDTH] == pytest.approx(policy.width(log_det, least, noise, 2.0), rel=1e-9)
+    assert (learners.releases[0] > policy.cap) == (horizon == 5)
+
+
+@pytest.mark.parametrize(("variant", "horizon"), [("paper", 1000), ("tight", 1000), ("tight", 3)])
 @pytest.mark.parametrize("deviation", [0.0, 1.0])
-def test_noise_of_every_release_stays_in_the_total(deviation: float) -> None:
-    """Beyond (V - lambda I) theta, the total holds rewards' noise of covariance V - lambda I and that of l releases.
+def test_noise_of_every_release_stays_in_the_total(deviation: float, variant: str, horizon: int) -> None:
+    """Beyond (V - lambda I) theta, the total holds rewards' noise of covariance V - lambda I and that of the releases.
 
     With one action at each step, V does not depend on either.
     """
     environment = (pb.Contextual if deviation else Certain)(3, 1, direction(3), "paper")
-    policy = Standin(3, pb.zCDP(0.02), 1000, 0.3, 2.0)
+    policy = made(3, pb.zCDP(0.02), horizon, 0.3, 2.0, variant=variant)
     squares, wholes = 0.0, []
     for number in range(400):
         learners = played([policy], environment, 200, number)
         gram = learners._frozen.released[0] - 0.3 * np.eye(3)
         rest = learners._totals[0] - gram @ np.array(environment.theta)
-        covariance = deviation**2 * gram + learners.releases[0] * 4 / (2 * 0.02) * np.eye(3)
+        noise = decoded_noise(policy, int(learners.releases[0]))
+        covariance = deviation**2 * gram + noise * 4 / (2 * 0.02) * np.eye(3)
         squares += float(rest @ np.linalg.solve(covariance, rest))
         wholes.append(np.linalg.solve(np.linalg.cholesky(covariance), rest))
+    assert (learners.releases[0] > policy.cap) == (horizon == 3)
     low, high = stats.chi2.ppf([5e-5, 1 - 5e-5], 3 * len(wholes))
     assert low < squares < high
     assert stats.kstest(np.ravel(wholes), "norm").pvalue > 1e-4
@@ -247,7 +281,7 @@ def test_noise_of_every_release_stays_in_the_total(deviation: float) -> None:
 
 def test_gaussian_rewards_add_up_to_one_draw() -> None:
     """Without privacy, the noise of the total is N(0, V - lambda I)."""
-    environment, policy = pb.Contextual(3, 1, direction(3), "paper"), Standin(3, pb.NoPrivacy(), 1000, 0.3, 2.0)
+    environment, policy = pb.Contextual(3, 1, direction(3), "paper"), made(3, pb.NoPrivacy(), 1000, 0.3, 2.0)
     wholes = []
     for number in range(400):
         learners = played([policy], environment, 200, number)
@@ -261,7 +295,7 @@ def test_gaussian_rewards_add_up_to_one_draw() -> None:
 def test_ends_of_episodes_stay_exact_over_a_long_run() -> None:
     """With one action at each step, V is what the contexts add up to."""
     environment, horizon = pb.Contextual(1, 1, [0.7], "paper"), 10**6
-    policy = Standin(1, pb.zCDP(1.0), horizon, growth=0.1)
+    policy = made(1, pb.zCDP(1.0), horizon, growth=0.1)
     curves, releases = contextual.play_run([policy], environment, horizon, np.array([horizon]), SEEDS, 0)
     seen = contextual.contexts(environment, horizon, SEEDS, 0).astype(float).ravel()
     sums = 0.1 + np.cumsum(seen**2)
@@ -274,7 +308,7 @@ def test_ends_of_episodes_stay_exact_over_a_long_run() -> None:
 
 def test_where_scores_are_close_double_precision_decides_the_same() -> None:
     """Two ways to choose: all steps by single precision, and all by double precision."""
-    environment, policy = pb.Contextual(5, 10, direction(5), "paper"), Standin(5, pb.NoPrivacy())
+    environment, policy = pb.Contextual(5, 10, direction(5), "paper"), made(5, pb.NoPrivacy())
     found = []
     for slack in (0.0, 1e30):
         world = contextual.World(environment, SEEDS, 0)
@@ -315,7 +349,7 @@ def test_contexts(setting: str, d: int, arms: int) -> None:
 @pytest.mark.parametrize(("d", "regulariser", "growth"), [(3, 0.1, 1.0), (6, 1.0, 0.2), (1, 0.01, 3.0)])
 def test_releases_stay_below_their_cap(d: int, regulariser: float, growth: float) -> None:
     horizon = 30_000
-    policies = [Standin(d, b, horizon, regulariser, growth) for b in (pb.zCDP(0.01), pb.NoPrivacy())]
+    policies = [made(d, b, horizon, regulariser, growth) for b in (pb.zCDP(0.01), pb.NoPrivacy())]
     _, releases = contextual.play_run(
         policies, pb.Contextual(d, 5, direction(d)), horizon, np.array([horizon]), SEEDS, 0
     )
@@ -326,11 +360,11 @@ def test_releases_stay_below_their_cap(d: int, regulariser: float, growth: float
 
 def test_memory_does_not_grow_with_the_horizon() -> None:
     environment = pb.Contextual(3, 10, direction(3))
-    contextual.prepare([Standin(3, pb.zCDP(1.0))], environment)
+    contextual.prepare([made(3, pb.zCDP(1.0))], environment)
     peaks = []
     for horizon in (20_000, 500_000):
         tracemalloc.start()
-        contextual.play_run([Standin(3, pb.zCDP(1.0))], environment, horizon, np.array([horizon]), SEEDS, 0)
+        contextual.play_run([made(3, pb.zCDP(1.0))], environment, horizon, np.array([horizon]), SEEDS, 0)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < peaks[0] + 50_000
@@ -339,7 +373,7 @@ def test_memory_does_not_grow_with_the_horizon() -> None:
 def test_shared_contexts_make_differences_less_noisy() -> None:
     """Without noise of any kind but the contexts', twins with widths a little apart differ by little."""
     environment, horizon = Certain(3, 10, direction(3), "paper"), 20_000
-    policies = [Standin(3, pb.NoPrivacy(), horizon), Standin(3, pb.zCDP(1e5), horizon)]
+    policies = [made(3, pb.NoPrivacy(), horizon), made(3, pb.zCDP(1e5), horizon)]
     curves = np.array(
         [contextual.play_run(policies, environment, horizon, np.array([horizon]), SEEDS, i)[0][:, 0] for i in range(30)]
     )

@@ -157,11 +157,11 @@ def test_noise_is_as_large_as_a_live_agents(name: str, budget: Budget) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_release_has_noise_of_its_own(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one action at each step and certain rewards, releases differ from the non-private ones by noise alone."""
+    """With one action at each step and certain rewards, releases differ from those nearly without noise by it alone."""
     environment, released = Certain(3, 1, THETA, "strict"), list[Any]()
     monkeypatch.setattr(POLICIES[name], "learn", lambda self, state, release, step: released.append(release))
     found, policy = [], made(name, pb.zCDP(0.1), 20, arms=1)
-    for budget in (pb.zCDP(0.1), pb.NoPrivacy()):
+    for budget in (pb.zCDP(0.1), pb.zCDP(1e13)):  # without any, sums would be released in another way
         Learner(policy.with_budget(budget), environment, SEEDS, 0).play(seen(environment, 300), 0)
         found.append(np.array([release.values for release in released]))
         counts = [release.count for release in released]
