@@ -543,18 +543,24 @@ class Agent:
         open_sums = self._private.episodes
         whole = whole or self._whole(episode, weight, reward)
         before = {key: open_sums[key] for key in whole.keys}
+        kept = self._kept_after(whole)
         # Taken out first: whatever happens, these episodes do not go through the door twice.
         for key, old in before.items():
-            open_sums[key] = self._open_episode(key, old.number + 1, len(old.weight_sums))
-        if isinstance(whole, Correlated):
-            open_sums[whole.key].kept = whole.kept_after()
-        elif isinstance(whole, Episode) and self._policy.tree_levels:
-            open_sums[whole.key].kept = whole.kept_after(self._policy.tree_levels)
+            following = self._open_episode(key, old.number + 1, len(old.weight_sums))
+            following.kept = kept
+            open_sums[key] = following
         try:
             return self._door.release(whole)
         except NoiseFailed:
             open_sums.update(before)
             raise
+
+    def _kept_after(self, whole: Episode | Combined | Correlated) -> tuple[Episode, ...]:
+        """Which sums later releases hold again."""
+        if isinstance(whole, Correlated):
+            return whole.kept_after()
+        levels = self._policy.tree_levels
+        return whole.kept_after(levels) if isinstance(whole, Episode) and levels else ()
 
     def _reopen(self, key: str, decision: OpenDecision, offered: Offer | None = None) -> None:
         """Undo the closing of a decision whose reward could not be taken."""
