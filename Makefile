@@ -45,6 +45,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/contextual_rivals.py
 	$(BIN)/python benchmarks/live_contextual.py
 	$(BIN)/python benchmarks/rivals.py
+	$(BIN)/python benchmarks/tight.py
 
 # Wheels only, each with its hash. virtualenv stands in where Python comes without ensurepip.
 $(READY): requirements/lock.txt pyproject.toml

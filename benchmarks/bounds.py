@@ -34,7 +34,7 @@ def finite(horizon: int, runs: int, seed: int) -> Iterator[str]:
     """AdaC-UCB on the paper's five arms."""
     gaps = [max(MEANS) - mean for mean in MEANS]
     for rho in (0.01, 1.0, math.inf):
-        policy = pb.AdaCUCB(5, budget(rho))
+        policy = pb.AdaCUCB(5, budget(rho), variant="paper")
         regret = pb.simulate({"p": policy}, pb.Bernoulli(MEANS), horizon, runs, seed).final["p"].mean()
         bounds = theory.adac_ucb_regret(gaps, horizon, budget(rho)), theory.adac_ucb_minimax(5, horizon, budget(rho))
         yield f"AdaC-UCB | {rho:g} | {regret:,.0f} | {bounds[0].value:,.0f} | {bounds[1].value:,.0f}"
@@ -47,7 +47,7 @@ def linear(horizon: int, runs: int, seed: int) -> Iterator[str]:
     world = pb.Linear(drawn[:10], drawn[10])
     gaps = (world.means.max() - world.means).tolist()
     for rho in (0.001, 1.0, math.inf):
-        policy = pb.AdaCGOPE(world.actions, budget(rho))
+        policy = pb.AdaCGOPE(world.actions, budget(rho), variant="paper")
         regret = pb.simulate({"p": policy}, world, horizon, runs, seed).final["p"].mean()
         size = (3, 10, horizon, budget(rho))
         bounds = theory.adac_gope_regret(*size, gaps=gaps), theory.adac_gope_regret(*size)
@@ -59,7 +59,7 @@ def contextual(horizon: int, runs: int, seed: int) -> Iterator[str]:
     horizon, runs = max(10, horizon // 10), max(1, runs // 20)
     world = pb.Contextual(3, 10, [0.6, 0.48, 0.63])
     policies = {
-        rho: pb.AdaCOFUL(dimension=3, budget=budget(rho), horizon=horizon, regulariser=1.0)
+        rho: pb.AdaCOFUL(dimension=3, budget=budget(rho), horizon=horizon, regulariser=1.0, variant="paper")
         for rho in (1.0, 100.0, math.inf)
     }
     result = pb.simulate({str(rho): policy for rho, policy in policies.items()}, world, horizon, runs, seed)
@@ -75,7 +75,7 @@ def lower(horizon: int, runs: int, seed: int) -> Iterator[str]:
         value, gap = theory.finite_lower_scan(ARMS, horizon, rho)
         pure = pb.PureDP(math.sqrt(2 * rho))
         policies: dict[str, Policy[Any]] = {
-            "AdaC-UCB": pb.AdaCUCB(ARMS, pb.zCDP(rho), beta=1),
+            "AdaC-UCB": pb.AdaCUCB(ARMS, pb.zCDP(rho), beta=1, variant="paper"),
             "AdaP-UCB": pb.AdaPUCB(ARMS, pure, beta=1),
             "DP-SE": pb.DPSE(ARMS, pure),
         }

@@ -30,7 +30,7 @@ def numpy_seconds(steps: int) -> float:
 def main() -> None:
     """Print the comparison."""
     budgets: list[Budget] = [*(pb.zCDP(10.0**k) for k in range(-3, 3)), pb.NoPrivacy()]
-    policies = {str(b): pb.AdaCOFUL(dimension=DIMENSION, budget=b, horizon=HORIZON) for b in budgets}
+    policies = {str(b): pb.AdaCOFUL(dimension=DIMENSION, budget=b, horizon=HORIZON, variant="paper") for b in budgets}
     for setting in ("paper", "strict"):
         environment = pb.Contextual(DIMENSION, ARMS, [0.6, 0.48, 0.64], setting)
         engine, alone = [], []

@@ -1,8 +1,8 @@
 """Where to put the noise: regret of phased elimination with the noise in different places, and of the small designs.
 
-Prints, in Markdown, mean regret with its standard error for three instances, two choices of phase length (paper: Eq. 4;
-own: as long as the policy's own noise needs) and several budgets, and which phases were too short for the noise of
-their policy. The tables of docs/linear.md come from here.
+Prints, in Markdown, mean regret with its standard error for three instances, several budgets and three kinds of phases
+(paper: Eq. 4; own: as long as the policy's own noise needs; tight: the variant of AdaC-GOPE), and which phases were too
+short for the noise of their policy. The tables of docs/linear.md come from here.
 
     python benchmarks/placement.py [--horizon 10000000] [--runs 100] [--seed 0]
 """
@@ -78,6 +78,8 @@ def measure(policy: PhasedElimination, environment: pb.Linear, horizon: int, run
         before = {id(run): run.active for run in state.runs if run.time < horizon}
         left = state.play_phase(phase)
         finished = {before[id(run)] for run in state.runs if id(run) in before and run.time < horizon}
+        if policy.lead:  # its widths decide, and its phases are as long as they need
+            finished.clear()
         worst = max((reached(policy, phase, a) for a in finished if policy.plan(phase, a)), default=1.0)
         if worst > 1 + 1e-9:
             short[phase] = worst
@@ -91,10 +93,12 @@ def rows(environment: pb.Linear) -> Iterator[tuple[str, list[PhasedElimination]]
     actions = environment.actions
     for length in LENGTHS:
         for name, placed in PLACEMENTS.items():
-            yield f"{length} | {name}", [placed(actions, budget(rho), phase_length=length) for rho in RHOS]
+            made = [placed(actions, budget(rho), phase_length=length, variant="paper") for rho in RHOS]
+            yield f"{length} | {name}", list[PhasedElimination](made)
     yield "own | li-gope", [pb.LiGOPE(actions, budget(rho)) for rho in RHOS]
     pure = [pb.NoPrivacy() if math.isinf(rho) else pb.PureDP(math.sqrt(2 * rho)) for rho in RHOS]
     yield "own | hanna-gope", [pb.HannaGOPE(actions, level) for level in pure]
+    yield "tight | between", [pb.AdaCGOPE(actions, budget(rho)) for rho in RHOS]
 
 
 def table(environment: pb.Linear, horizon: int, runs: int) -> None:

@@ -56,8 +56,14 @@ def main() -> None:
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     actions = directions[:10]
     for words, engine, seconds in (
-        ("finite arms, 5", *engine_rate(lambda b: pb.AdaCUCB(len(MEANS), b, beta=1), pb.Bernoulli(MEANS))),
-        ("linear, 10 in R^3", *engine_rate(lambda b: pb.AdaCGOPE(actions, b), pb.Linear(actions, directions[10]))),
+        (
+            "finite arms, 5",
+            *engine_rate(lambda b: pb.AdaCUCB(len(MEANS), b, beta=1, variant="paper"), pb.Bernoulli(MEANS)),
+        ),
+        (
+            "linear, 10 in R^3",
+            *engine_rate(lambda b: pb.AdaCGOPE(actions, b, variant="paper"), pb.Linear(actions, directions[10])),
+        ),
     ):
         print(
             f"{words}: {engine:,.0f} steps per second, {engine / loop:,.0f} times the loop "

@@ -46,7 +46,7 @@ def phases(runs: int, seed: int) -> Iterator[tuple[str, str, Coverage]]:
     drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
     world = pb.Linear(drawn[:10], 0.1 * drawn[10])  # means near 0, where rewards of +1 and -1 stray most
     for rho in RHOS:
-        policy = pb.AdaCGOPE(world.actions, budget(rho), delta=2 * FAILURE)
+        policy = pb.AdaCGOPE(world.actions, budget(rho), delta=2 * FAILURE, variant="paper")
         width = phase_width(policy)
         name = f"AdaC-GOPE, phase 1 (reaches {width.reached:.3f} of {width.aimed:g})"
         yield name, label(budget(rho)), phase_coverage(policy, world, 1, runs, seed)
@@ -56,7 +56,9 @@ def ellipsoids(runs: int, steps: int, seed: int) -> Iterator[tuple[str, str, Cov
     """Ten offers in R^3 at each step, as in the paper's experiment but within bounds."""
     world = pb.Contextual(3, 10, [0.6, 0.48, 0.63])
     for rho in RHOS:
-        policy = pb.AdaCOFUL(dimension=3, budget=budget(rho), horizon=steps, delta=FAILURE, regulariser=0.1)
+        policy = pb.AdaCOFUL(
+            dimension=3, budget=budget(rho), horizon=steps, delta=FAILURE, regulariser=0.1, variant="paper"
+        )
         yield (
             f"AdaC-OFUL, all releases of {steps:,} steps",
             label(budget(rho)),

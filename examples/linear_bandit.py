@@ -86,7 +86,8 @@ def run(agent: pb.Agent, policy: pb.AdaCGOPE, visitors: int) -> list[Phase]:
         count = min(planned, visitors - served)
         label = f"phase {before['phase']}" if before["plan"] else "the best film"
         played = [rate(agent, chance) for _ in track(range(count), description=label, transient=True)]
-        phase = Phase(before["phase"], served, played, before["active"], policy.design(before["active"]))
+        design = pb.optimal_design(policy.vectors[before["active"]])
+        phase = Phase(before["phase"], served, played, before["active"], design)
         after = agent.learned
         if after["phase"] > before["phase"]:
             phase = replace(
@@ -124,7 +125,7 @@ def draw_design(axes: Axes, policy: pb.AdaCGOPE, phase: Phase) -> None:
     axes.plot(0, 0, "+", color=GREY, ms=9)
     axes.set(
         xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal", xlabel="dark", ylabel="fast",
-        title=f"Phase {phase.number}: {len(phase.active)} films, {len(design.support)} of them played",
+        title=f"Phase {phase.number}: {len(phase.active)} films, {len(design.support)} in the optimal design",
     )  # fmt: skip
     axes.grid(alpha=0.25)
 
@@ -174,7 +175,7 @@ def draw_plays(axes: Axes, phases: list[Phase], rows: dict[int, int], visitors: 
 
 
 def draw_estimates(axes: Axes, phase: Phase, rows: dict[int, int]) -> None:
-    """The released estimates of a phase, the true means, and the line below which a film is dropped."""
+    """The released estimates of a phase, the true means, and the line below which a film is dropped in any case."""
     best = max(phase.estimates[arm].mean or 0.0 for arm in phase.active)
     limit = best - 2 * phase.width
     axes.axvspan(-1.05, limit, color=RED, alpha=0.08, lw=0)
@@ -190,9 +191,7 @@ def draw_estimates(axes: Axes, phase: Phase, rows: dict[int, int]) -> None:
     axes.set_title(f"End of phase {phase.number}", loc="left")
     side = "left" if limit < 0 else "right"
     place = limit + 0.05 if limit < 0 else limit - 0.05
-    axes.text(
-        place, len(rows) - 0.45, f"2 max(β, w) = {2 * phase.width:.3g}", color=RED, fontsize=9, va="center", ha=side
-    )
+    axes.text(place, len(rows) - 0.45, f"widest W = {2 * phase.width:.3g}", color=RED, fontsize=9, va="center", ha=side)
     axes.grid(axis="x", alpha=0.25)
 
 
@@ -215,7 +214,7 @@ def draw_phases(path: Path, phases: list[Phase], visitors: int) -> None:
         Line2D([], [], ls="", marker="X", color=RED, ms=9, label="dropped"),
         Line2D([], [], color=BLUE, marker="o", label="released estimate, 95% interval"),
         Line2D([], [], ls="", marker="|", color="black", ms=11, mew=1.5, label="true mean"),
-        Line2D([], [], color=RED, label="best estimate less 2 max(β, width)"),
+        Line2D([], [], color=RED, label="best estimate less the widest W"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False, fontsize=10)
     figure.savefig(path, dpi=80, metadata={"Software": None})
@@ -226,7 +225,7 @@ def report(console: Console, agent: pb.Agent, phases: list[Phase]) -> None:
     """Phases, estimates, promise."""
     names = list(FILMS)
     table = Table(title="Phases")
-    for column in ("phase", "visitors", "films shown", "beta", "2 max(beta, width)", "dropped"):
+    for column in ("phase", "visitors", "films shown", "2 beta", "widest W", "dropped"):
         table.add_column(column, justify="right" if column in ("phase", "visitors") else "left")
     for phase in phases:
         shown = sorted({names[arm] for arm in phase.played})
@@ -234,7 +233,7 @@ def report(console: Console, agent: pb.Agent, phases: list[Phase]) -> None:
         edge = (
             f"{2 * phase.width:.4f}" if phase.ended else "not over" if len(phase.active) > 1 else "nothing to find out"
         )
-        row = (f"{len(phase.played):,}", " ".join(shown), f"{2.0**-phase.number:g}", edge, " ".join(dropped) or "-")
+        row = (f"{len(phase.played):,}", " ".join(shown), f"{2 * 2.0**-phase.number:g}", edge, " ".join(dropped) or "-")
         table.add_row(str(phase.number), *row)
     console.print(table)
     table = Table(title="What was learned: the last release that says something of a film")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from private_bandits.audit.target import EXAMPLES as EXAMPLE_BUDGETS
@@ -16,6 +17,7 @@ __all__ = [
     "OFFERED",
     "ONE_OF_EACH_NOISE",
     "OTHER_BUDGETS",
+    "OTHER_VARIANTS",
     "Transcript",
     "holds",
     "interact",
@@ -33,3 +35,10 @@ EVERY_POLICY: list[Policy[Any]] = examples_of(
 ONE_OF_EACH_NOISE = list({(policy.name, policy.promise.noise): policy for policy in reversed(EVERY_POLICY)}.values())
 """Budgets of one kind of noise differ in nothing but the level."""
 OTHER_BUDGETS = [policy for policy in EVERY_POLICY if policy not in ONE_OF_EACH_NOISE]
+OTHER_VARIANTS = [
+    replace(policy, variant=variant)
+    for policy in ONE_OF_EACH_NOISE
+    for variant in policy.variants
+    if len(policy.variants) > 1 and variant != policy.variant
+]
+"""Those that are not the default."""

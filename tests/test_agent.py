@@ -380,7 +380,7 @@ def test_a_limit_per_person_needs_the_person() -> None:
         ({"beta": math.nan}, "beta"),
         ({"budget": None}, "budget"),
         ({"budget": 0.1}, "budget"),
-        ({"variant": "tight"}, "variant"),
+        ({"variant": "tighter"}, "variant"),
     ],
 )
 def test_bad_policies_are_named(arguments: dict[str, Any], text: str) -> None:

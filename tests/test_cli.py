@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import private_bandits as pb
+
 
 def call(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(Path(sys.executable).with_name("private-bandits")), *arguments]
@@ -34,9 +36,10 @@ def test_simulate_json_has_the_documented_fields() -> None:
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
     assert data["seconds"] > 0
+    own = pb.AdaCUCB(2, pb.zCDP(0.1)).variant  # of the policy by itself
     assert [(row["policy"], row["variant"], row["rho"]) for row in data["results"]] == [
-        ("adac-ucb", "paper", 0.1),
-        ("adac-ucb", "paper", "inf"),
+        ("adac-ucb", own, 0.1),
+        ("adac-ucb", own, "inf"),
     ]
     assert all(row["horizon"] == 10**5 and row["runs"] == 20 and row["regret_stderr"] > 0 for row in data["results"])
     assert "no privacy" in data["note"]
@@ -72,6 +75,21 @@ def test_linear_bandits(tmp_path: Path) -> None:
     assert rows[0]["rho"] == 0.1
     assert rows[8]["budget"].startswith("PureDP")
     assert all(row["regret_mean"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize("setting", ["finite", "linear", "contextual"])
+@pytest.mark.parametrize("variant", ["paper"])
+def test_variants_are_taken_by_all_that_have_them(setting: str, variant: str) -> None:
+    shipped = [cls for cls in pb.policies.POLICIES.values() if cls.__module__.startswith("private_bandits.")]
+    names = [cls.name for cls in shipped if cls.setting == setting and variant in cls.variants]
+    options = ["--setting", setting, "--policy", ",".join(names), "--variant", variant, "--rho", "1"]
+    done = call("simulate", *options, "--horizon", "20", "--runs", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["results"]
+    assert [row["policy"] for row in rows] == names
+    assert {row["variant"] for row in rows} <= {variant, None}  # None: a policy that is always as published
+    if variant == "paper":
+        assert len(names) == sum(cls.setting == setting for cls in shipped)
 
 
 def test_contextual_bandits() -> None:
@@ -140,7 +158,11 @@ def test_a_file_from_a_spreadsheet(tmp_path: Path) -> None:
             ["--setting", "contextual", "--policy", "linpriv", "--growth", "1"],
             "--growth is for adac-oful or adac-oful-private, not for linpriv",
         ),
-        (["--setting", "contextual", "--policy", "linpriv", "--variant", "tight"], "--variant is for adac-oful"),
+        (
+            ["--setting", "contextual", "--policy", "linpriv", "--variant", "tight"],
+            "linpriv has no variant 'tight': --variant must be paper for it",
+        ),
+        (["--policy", "adac-ucb,adap-ucb", "--variant", "tihgt"], "adac-ucb has no variant 'tihgt'"),
         (["--setting", "linear", "--policy", "li-gope", "--phase-length", "paper"], "--phase-length is for adac-gope"),
     ],
 )
@@ -190,7 +212,7 @@ def test_policies_are_listed() -> None:
         (["--policy", "ucb9"], "adac-ucb"),
         (["--setting", "martian"], "finite"),
         (["--setting-as", "loose"], "strict"),
-        (["--variant", "tight"], "variant"),
+        (["--policy", "adap-ucb", "--variant", "tight"], "adap-ucb has no variant 'tight'"),
         (["--horizon", "0"], "horizon"),
         (["--horizon", "1.5"], "horizon"),
         (["--runs", "0"], "runs"),

@@ -50,6 +50,11 @@ def named(budget: Any = None, **options: Any) -> pb.Agent:
     return pb.Agent(pb.AdaCUCB(arms=["A", "B", "C"], budget=budget or pb.NoPrivacy()), **options)
 
 
+def means_and_rewards(agent: pb.Agent) -> list[tuple[float | None, int]]:
+    """What is said of each arm, but for the last digits: a mean of many releases is a combination of them."""
+    return [(None if e.mean is None else round(e.mean, 12), e.rewards) for e in agent.estimates()]
+
+
 # What it does.
 
 
@@ -65,8 +70,8 @@ def test_one_release_for_each_arm_within_the_budget(policy: Policy[Any]) -> None
         assert agent.guarantee().spent <= agent.guarantee().promised
     interact(agent, 30, script_seed=1)
     assert agent.ledger.total <= policy.promise.level
-    labels = [label for row in agent.ledger for label in row.episodes]
-    assert len(labels) == len(set(labels))
+    newest = [next(iter(row.episodes)) for row in agent.ledger]  # others may be in it again
+    assert len(newest) == len(set(newest))
 
 
 @pytest.mark.parametrize("policy", COLD, ids=policy_id)
@@ -81,7 +86,7 @@ def test_policies_that_plan_their_releases_refuse(policy: Policy[Any]) -> None:
 def test_without_privacy_means_are_exact_and_doubling_goes_on() -> None:
     agent = named()
     agent.warm_start(LOG)
-    assert [(e.mean, e.rewards) for e in agent.estimates()] == [(0.5, 2), (0.5, 3), (None, 0)]
+    assert means_and_rewards(agent) == [(0.5, 2), (0.5, 3), (None, 0)]
     assert agent.ask().arm == "C"  # nothing is known of it
     for _ in range(3):
         agent.tell(agent.ask(), 1.0, played="B")
@@ -138,7 +143,7 @@ def test_logs_of_every_form_are_the_same(tmp_path: Path, arms: list[str] | None)
         policy = pb.AdaCUCB(n_arms=None if arms else 3, arms=arms, budget=pb.NoPrivacy())
         agent = pb.Agent(policy, max_rewards_per_person=2)
         assert agent.warm_start(log, **options) == 3
-        assert [(e.mean, e.rewards) for e in agent.estimates()] == [(1.0, 1), (0.5, 1), (0.0, 1)]
+        assert means_and_rewards(agent) == [(1.0, 1), (0.5, 1), (0.0, 1)]
         agent.tell(agent.ask(person="7"), 1.0)  # has told two already
         assert sum(e.rewards for e in agent.estimates()) == 3
 
@@ -149,7 +154,7 @@ def test_people_count_against_their_limit(tmp_path: Path, durable: bool) -> None
     agent = named(max_rewards_per_person=2, path=path)
     rows = [("A", 1.0, "p"), ("A", 1.0, "p"), ("A", 0.0, "p"), ("B", 0.5, "q"), ("A", 0.0, "p")]
     assert agent.warm_start(rows) == 3
-    assert [(e.mean, e.rewards) for e in agent.estimates()] == [(1.0, 2), (0.5, 1), (None, 0)]
+    assert means_and_rewards(agent) == [(1.0, 2), (0.5, 1), (None, 0)]
     if path is not None:
         agent.close()
         agent = pb.Agent.open(path)
@@ -370,7 +375,7 @@ def test_an_interrupt_anywhere_leaves_all_of_it_or_nothing(
                 assert len(on_disk) == (2 if resumed._public.asked else 0)
                 if not on_disk:
                     assert resumed.warm_start(rows) == 5
-                assert [(e.mean, e.rewards) for e in resumed.estimates()] == [(0.5, 2), (0.5, 3), (None, 0)]
+                assert means_and_rewards(resumed) == [(0.5, 2), (0.5, 3), (None, 0)]
         if not cut:
             break
     assert not cut

@@ -95,7 +95,13 @@ def simulate(
     ] = "paper",
     phase_factor: Annotated[float, typer.Option(help="Linear: multiplies the length of all phases.")] = 1.0,
     action_norm: Annotated[float, typer.Option(help="Linear: the largest norm of an action.")] = 1.0,
-    variant: Annotated[str, typer.Option(help="paper: as published.")] = "paper",
+    variant: Annotated[
+        str | None,
+        typer.Option(
+            help="paper: as published; tight: less regret for the same budget.",
+            show_default="tight where a policy has it, else paper",
+        ),
+    ] = None,
     setting_as: Annotated[
         str,
         typer.Option(
@@ -119,22 +125,23 @@ def simulate(
     options: dict[str, Any]
     if setting == "finite":
         environment = Bernoulli(_numbers("means", means))
-        options = {"n_arms": len(environment.means), "beta": beta, "variant": variant}
-        options |= {"horizon": _number("horizon", horizon)}
+        options = {"n_arms": len(environment.means), "beta": beta, "horizon": _number("horizon", horizon)}
     elif setting == "contextual":
         environment = _contextual(dimension, arms, theta, seed, setting_as)
         options = {"dimension": dimension, "arms": arms, "horizon": _number("horizon", horizon)}
-        options |= {"growth": growth, "delta": delta, "variant": variant}
+        options |= {"growth": growth, "delta": delta}
         options |= {} if regulariser is None else {"regulariser": regulariser}
     else:
         noise = "gaussian" if setting_as == "paper" else "bounded"
         environment = _linear(actions, theta, seed, noise, action_norm)
         options = {"actions": environment.actions, "delta": delta, "tol": tol, "action_norm": action_norm}
-        options |= {"phase_length": phase_length, "phase_factor": phase_factor, "variant": variant}
+        options |= {"phase_length": phase_length, "phase_factor": phase_factor}
     budgets = _budgets(rho, epsilon, privacy_delta)
     names = (policy or DEFAULTS[setting]).split(",")
     policies: dict[str, Policy[Any]] = {
-        f"{name} {_label(budget)}": policy_named(name, setting, budget, options) for name in names for budget in budgets
+        f"{name} {_label(budget)}": policy_named(name, setting, budget, options, variant)
+        for name in names
+        for budget in budgets
     }
     _refuse_flags_of_other_policies(context, names, setting)
     steps, repeats = _number("horizon", horizon), _number("runs", runs)
@@ -279,6 +286,10 @@ def audit(
     rho: Annotated[float | None, typer.Option(help="The zCDP that is claimed.", show_default="the agent's own")] = None,
     epsilon: Annotated[float | None, typer.Option(help="The claim as epsilon: pure DP, or with a delta.")] = None,
     privacy_delta: Annotated[float | None, typer.Option(help="The delta of an (epsilon, delta) claim.")] = None,
+    variant: Annotated[
+        str | None,
+        typer.Option(help="Of a shipped policy: paper or tight.", show_default="its own; all policies: both"),
+    ] = None,
     reward_range: Annotated[str, typer.Option(help="Of a factory's agents.")] = "0,1",
     arms: Annotated[int | None, typer.Option(help="Arms of a factory's agents.", show_default="counted")] = None,
     seconds: Annotated[
@@ -297,7 +308,9 @@ def audit(
     _check_new_file(html)
     claims = [None] if rho is epsilon is None else _budgets(_text(rho), _text(epsilon), privacy_delta)
     if policy == "all" or policy in POLICIES:
-        targets = audits.shipped(policy, claims[0])
+        targets = audits.shipped(policy, claims[0], variant)
+    elif variant is not None:
+        raise InvalidInput(f"variant is for shipped policies: leave it out for {policy}")
     else:
         low, high = _pair("reward-range", reward_range)
         targets = [audits.of_factory(policy, claims[0], (low, high), arms)]
@@ -407,17 +420,7 @@ OF_BOUNDS = {
     "setting_as": ("contextual",),
 }
 
-OF_POLICIES = (
-    "beta",
-    "delta",
-    "tol",
-    "phase_length",
-    "phase_factor",
-    "action_norm",
-    "regulariser",
-    "growth",
-    "variant",
-)
+OF_POLICIES = ("beta", "delta", "tol", "phase_length", "phase_factor", "action_norm", "regulariser", "growth")
 """Flags that are a policy's and not of the world that it is in."""
 
 
@@ -437,10 +440,10 @@ def _refuse_flags_of_other_settings(
 
 
 def _refuse_flags_of_other_policies(context: typer.Context, names: list[str], setting: str) -> None:
-    """The same where none of the policies has any use for it. Every policy is as published: --variant paper."""
+    """The same where none of the policies has any use for it."""
     used = set().union(*map(parameters_of, names))
     for flag in OF_POLICIES:
-        if flag not in used and _given(context, flag) and (flag, context.params[flag]) != ("variant", "paper"):
+        if flag not in used and _given(context, flag):
             others = [name for name, cls in POLICIES.items() if cls.setting == setting and flag in parameters_of(name)]
             raise InvalidInput(
                 f"--{flag.replace('_', '-')} is for {' or '.join(sorted(others))}, not for {' or '.join(names)}"

@@ -33,6 +33,8 @@ RAYS = 64
 """Directions that `lightened` follows before it mends all others: a matter of speed only."""
 RANK_TOLERANCE = 1e-12
 """A direction that no action follows by more than this share of its own length is rounding, not a dimension."""
+WELL, ROUNDS = 1e-3, 50
+"""What `rough_design` takes on: singular values that differ by less, in no more steps."""
 SHORTEST = 1e-100
 """An action shorter than this, relative to the longest one, counts as zero."""
 
@@ -94,6 +96,36 @@ def optimal_design(actions: ArrayLike, tol: float = 1e-3) -> Design:
         reached = design.leverage / design.rank - 1
         raise InvalidInput(f"tol = {tol!r} is finer than floats resolve here ({reached:.1e}): use a larger tol")
     return design
+
+
+def rough_design(actions: ArrayLike, tol: float) -> Design:
+    """As `optimal_design`, in a tenth of the time where nothing is gained by leaving actions out.
+
+    That is for at most rank (rank + 1) / 2 actions, none of them zero, far from any dependence. From equal weights
+    w <- w * leverage / rank, by which log det V grows at every step (Silvey, Titterington and Torsney 1978). Then
+    actions are left out whose w * leverage adds up to at most tol / 5: V falls by no more than that part of it.
+
+    >>> design = rough_design([[1.0, 0.0], [0.0, 1.0], [0.1, 0.1]], tol=0.1)
+    >>> design.weights.round(9).tolist(), round(design.leverage, 9)
+    ([0.5, 0.5, 0.0], 2.0)
+    """
+    rows = checked(actions)
+    count, rank = rows.shape
+    if not rank <= count <= rank * (rank + 1) // 2 or not rows.any(axis=1).all():
+        return optimal_design(actions, tol)
+    sizes = np.linalg.svd(rows, compute_uv=False)
+    if sizes[-1] < WELL * sizes[0]:
+        return optimal_design(actions, tol)
+    weights = np.full(count, 1 / count)
+    for _ in range(ROUNDS):
+        projection = np.linalg.qr(np.sqrt(weights)[:, None] * rows)[0]
+        shares = np.einsum("ij,ij->i", projection, projection) / rank  # weight times leverage, over the rank
+        if (shares <= (1 + 0.6 * tol) * weights).all():
+            order = np.argsort(shares)
+            weights[order[np.cumsum(shares[order]) * rank <= 0.2 * tol]] = 0
+            return certified(rows, weights / weights.sum(), np.eye(rank))
+        weights = shares / shares.sum()
+    return optimal_design(actions, tol)
 
 
 def small_design(actions: ArrayLike) -> Design:

@@ -45,8 +45,12 @@ def contextual_instance(
     return Contextual(dimension, arms, direction / (np.linalg.norm(direction) * (1 + 1e-12)), setting)
 
 
-def policy_named(name: str, setting: str, budget: Budget, options: Mapping[str, Any]) -> Policy[Any]:
+def policy_named(
+    name: str, setting: str, budget: Budget, options: Mapping[str, Any], variant: str | None = None
+) -> Policy[Any]:
     """The policy with those of the options that it has, at a budget as strong as the given one that it can keep.
+
+    variant: one that it has; None, its own default. Every policy has "paper", as published.
 
     >>> from private_bandits import zCDP
     >>> policy_named("adap-ucb", "finite", zCDP(0.5), {"n_arms": 2, "horizon": 100}).promise
@@ -57,8 +61,12 @@ def policy_named(name: str, setting: str, budget: Budget, options: Mapping[str, 
         raise InvalidInput(f"{name} is for --setting {POLICIES[name].setting}, the setting is {setting}")
     if name not in known:
         raise InvalidInput(f"--policy must be one of {', '.join(known)}, got {name!r}")
-    mine = {k: v for k, v in options.items() if k in parameters_of(name)}
-    return POLICIES[name](budget=equal_budget(budget, POLICIES[name].notions), **mine)  # type: ignore[call-arg]
+    cls = POLICIES[name]
+    if variant is not None and variant not in cls.variants:
+        raise InvalidInput(f"{name} has no variant {variant!r}: --variant must be {' or '.join(cls.variants)} for it")
+    said = options if variant is None else {**options, "variant": variant}
+    mine = {k: v for k, v in said.items() if k in parameters_of(name)}
+    return cls(budget=equal_budget(budget, cls.notions), **mine)  # type: ignore[call-arg]
 
 
 def parameters_of(name: str) -> set[str]:

@@ -28,7 +28,8 @@ import numpy as np
 import private_bandits as pb
 from private_bandits.agent import _Told
 from private_bandits.budget import NoiseKind
-from private_bandits.episode import Combined, Episode, HiddenTotals
+from private_bandits.episode import Combined, Correlated, Episode, HiddenTotals
+from private_bandits.factor import Factor, square_root
 from private_bandits.ledger import Ledger, Release
 from private_bandits.noise import ExactNoise, Mechanism
 from private_bandits.policies.doubling import DoublingState
@@ -97,8 +98,9 @@ def correct(*, rho: float = 0.5) -> Callable[[Factory], Factory]:
 # A. White specimens.
 
 
-def _policy(rho: float = 0.5, arms: int = 2) -> pb.AdaCUCB:
-    return pb.AdaCUCB(n_arms=arms, budget=pb.zCDP(rho), beta=1)
+def _policy(rho: float = 0.5, arms: int = 2, kind: type[pb.AdaCUCB] = pb.AdaCUCB) -> pb.AdaCUCB:
+    """The simplest there is: every release by itself, and forgotten with the next."""
+    return kind(n_arms=arms, budget=pb.zCDP(rho), beta=1, variant="paper")
 
 
 def _with_noise(source: ExactNoise, rho: float = 0.5, arms: int = 2) -> pb.Agent:
@@ -182,7 +184,7 @@ class _Sampling(pb.AdaCUCB):
 @correct()
 def make_white_thompson_on_releases() -> pb.Agent:
     """Correct: every ask draws anew around the released means, which is post-processing of releases."""
-    return pb.Agent(_Sampling(n_arms=2, budget=pb.zCDP(0.5)))
+    return pb.Agent(_policy(kind=_Sampling))
 
 
 class _Weighted(pb.AdaCUCB):
@@ -198,7 +200,7 @@ class _Weighted(pb.AdaCUCB):
 @correct(rho=1.0)
 def make_white_weight_three() -> pb.Agent:
     """Correct: rewards enter with weight three, and the noise is calibrated to that."""
-    return pb.Agent(_Weighted(n_arms=2, budget=pb.zCDP(1.0), beta=1))
+    return pb.Agent(_policy(1.0, kind=_Weighted))
 
 
 class _AnyoneAgent(pb.Agent):
@@ -253,7 +255,7 @@ def make_white_half_sensitivity() -> pb.Agent:
 
 
 class _FirstRawDoor(Door):
-    def release(self, episode: Episode | Combined) -> Release:
+    def release(self, episode: Episode | Combined | Correlated) -> Release:
         self._noise = _Raw() if episode.label.endswith("/1") else ExactNoise()
         return super().release(episode)
 
@@ -334,7 +336,7 @@ def make_white_float_noise_rounded() -> pb.Agent:
 
 
 class _FloatDoor(Door):
-    def release(self, episode: Episode | Combined) -> Release:
+    def release(self, episode: Episode | Combined | Correlated) -> Release:
         exact = super().release(episode)
         value = episode.totals.reveal()[0] / episode.grid.steps + random.gauss(0.0, exact.noise_sd)
         self.ledger._rows[-1] = row = replace(exact, values=(value,))
@@ -368,7 +370,7 @@ class _ReusedNoise(ExactNoise):
 
 
 class _ReusingDoor(Door):
-    def release(self, episode: Episode | Combined) -> Release:
+    def release(self, episode: Episode | Combined | Correlated) -> Release:
         self._noise = self.__dict__.setdefault("_sources", {}).setdefault(episode.key, _ReusedNoise())
         return super().release(episode)
 
@@ -389,7 +391,7 @@ def make_white_noise_shared_by_arms() -> pb.Agent:
 
 
 class _DataSensitivityDoor(Door):
-    def release(self, episode: Episode | Combined) -> Release:
+    def release(self, episode: Episode | Combined | Correlated) -> Release:
         self._noise = _SensitivityOf(max(1, episode.totals.reveal()[0] // episode.count))
         return super().release(episode)
 
@@ -465,7 +467,7 @@ class _EndsWhenRich(pb.Agent):
 @specimen(cost=math.inf)
 def make_white_ends_when_rich(seed: int | None = None) -> pb.Agent:
     """An episode ends as soon as its rewards sum to two, whose time everybody sees: infinite."""
-    return _EndsWhenRich(_Eager(n_arms=2, budget=pb.zCDP(0.5), beta=1), seed=seed)
+    return _EndsWhenRich(_policy(kind=_Eager), seed=seed)
 
 
 class _CountsTwice(pb.Agent):
@@ -501,7 +503,7 @@ def make_white_cumulative_uncharged() -> pb.Agent:
 
 
 class _HonestRowsDoor(Door):
-    def release(self, episode: Episode | Combined) -> Release:
+    def release(self, episode: Episode | Combined | Correlated) -> Release:
         row = super().release(episode)
         covered = {f"{episode.key}/{i}": 1.0 for i in range(1, int(episode.label.split("/")[1]) + 1)}
         self.ledger._rows[-1] = row = replace(row, episodes=covered)
@@ -723,6 +725,321 @@ class _KeepsSums(pb.Agent):
 def make_white_linear_forgets_only_one_sum() -> pb.Agent:
     """Only the sum that ended the phase starts anew; the others are released again in every phase: rho each time."""
     return _KeepsSums(pb.AdaCGOPE.example(pb.zCDP(0.5)))
+
+
+# Releases that hold earlier episodes again.
+
+
+def _doubling(rho: float = 0.5) -> pb.AdaCUCB:
+    """Half of the episode before."""
+    return pb.AdaCUCB(n_arms=2, budget=pb.zCDP(rho), beta=1)
+
+
+def _contextual(rho: float = 0.5) -> pb.AdaCOFUL:
+    """All episodes of a factor of three releases; rewards go on in the next one."""
+    return pb.AdaCOFUL(dimension=2, budget=pb.zCDP(rho), horizon=1, regulariser=0.25)
+
+
+Again = pb.AdaCUCB | pb.AdaCOFUL
+
+
+def _again_with_door(policy: Again, door: type[Door]) -> pb.Agent:
+    agent = pb.Agent(policy)
+    old = agent._door
+    agent._door = door(old.budget, old.reward_range, old.ledger, None, policy.weight_room, factor=policy.factor)
+    return agent
+
+
+@correct()
+def make_white_again_doubling(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
+    """Correct: AdaC-UCB whose releases hold half of the arm's episode before."""
+    return pb.Agent(_doubling(), path=path, seed=seed)
+
+
+@correct()
+def make_white_again_contextual(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
+    """Correct: AdaC-OFUL with correlated noise, in factors that are soon used up."""
+    return pb.Agent(_contextual(), path=path, seed=seed)
+
+
+class _PerReleaseDoor(Door):
+    """Noise as if every reward were in one release."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._per_release = self.budget
+
+
+@specimen(cost=0.625)
+def make_white_again_per_release_doubling() -> pb.Agent:
+    """Every release has noise for the whole budget, and the rows say so: 5/4 rho for a reward in two of them."""
+    return _again_with_door(_doubling(), _PerReleaseDoor)
+
+
+@specimen(cost=0.69)
+def make_white_again_per_release_contextual() -> pb.Agent:
+    """The same with AdaC-OFUL: the column of three releases, 1.39 rho."""
+    return _again_with_door(_contextual(), _PerReleaseDoor)
+
+
+def _rewritten(door: Door, row: Release) -> Release:
+    """Have the ledger say this of the last release, and count it so."""
+    door.ledger = Ledger([*door.ledger.rows[:-1], row])
+    return row
+
+
+class _OnlyNewestDoor(Door):
+    """Rows that tell of the newest episode alone."""
+
+    def release(self, episode: Episode | Combined | Correlated) -> Release:
+        row = super().release(episode)
+        return _rewritten(self, replace(row, episodes={episode.label: 1.0}))
+
+
+class _HidingDoor(_PerReleaseDoor, _OnlyNewestDoor):
+    pass
+
+
+@specimen(cost=0.625)
+def make_white_again_hidden_doubling() -> pb.Agent:
+    """Noise for the whole budget in every release, whose row tells of its newest episode only: 5/4 rho."""
+    return _again_with_door(_doubling(), _HidingDoor)
+
+
+@specimen(cost=0.69)
+def make_white_again_hidden_contextual() -> pb.Agent:
+    """The same with AdaC-OFUL: 1.39 rho."""
+    return _again_with_door(_contextual(), _HidingDoor)
+
+
+class _SmallerRowsDoor(Door):
+    """Rows that tell half of every multiplier but the first."""
+
+    def release(self, episode: Episode | Combined | Correlated) -> Release:
+        row = super().release(episode)
+        told = {label: m if label == episode.label else m / 2 for label, m in row.episodes.items()}
+        return _rewritten(self, replace(row, episodes=told))
+
+
+@specimen(cost=0.5, shows="ledger")
+def make_white_again_smaller_rows_doubling() -> pb.Agent:
+    """The noise is right and the ledger is not: a multiplier is told as a quarter that is a half.
+
+    rho is kept, but whoever reads the ledger is told of less.
+    """
+    return _again_with_door(_doubling(), _SmallerRowsDoor)
+
+
+@specimen(cost=0.5, shows="ledger")
+def make_white_again_smaller_rows_contextual() -> pb.Agent:
+    """The same with AdaC-OFUL."""
+    return _again_with_door(_contextual(), _SmallerRowsDoor)
+
+
+def _endless(policy: Again, factor: Factor) -> pb.Agent:
+    """Releases by another factor than the one that the noise is for."""
+    agent = pb.Agent(policy)
+    agent._factor = agent._door._factor = factor
+    return agent
+
+
+@specimen(cost=math.inf)
+def make_white_again_beyond_cap_contextual() -> pb.Agent:
+    """The cap is ignored: with noise for three releases, the later ones hold all episodes before: beyond any bound."""
+    return _endless(_contextual(), replace(square_root(200), cap=None))
+
+
+@specimen(cost=0.6)
+def make_white_again_third_doubling() -> pb.Agent:
+    """Half of the last but one episode is held as well, with noise for the last one: 6/5 rho."""
+    return _endless(_doubling(), Factor((2, 1, 1), 2))
+
+
+class _Remembering(pb.Agent):
+    """Keeps the raw sum of each last release, and has the policy learn another value in its place."""
+
+    def _wire(
+        self, settings: Settings, file: SqliteStore | None, door: Door, public: PublicState, private: PrivateState
+    ) -> None:
+        super()._wire(settings, file, door, public, private)
+        self._last: dict[int, tuple[Correlated, Release]] = {}
+        self._before: dict[int, dict[str, Any]] = {}
+
+    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
+        whole = whole or self._whole(episode, weight, reward)
+        row = super()._release(episode, weight, reward, whole)
+        self._last[row.key] = whole, row
+        return row
+
+    def _learn(self, row: Release) -> None:
+        self._before[row.key] = json.loads(json.dumps(self._policy.dump_state(self._public.policy)))
+        super()._learn(row)
+
+    def _learn_instead(self, key: int, totals: list[int]) -> None:
+        """As if these, in steps of the grid, had been released last."""
+        whole, row = self._last[key]
+        step = self._range.width / whole.grid.steps / whole.unit
+        values = tuple(
+            step * y + self._range.low * w / whole.unit for y, w in zip(totals, whole.weight_sums, strict=True)
+        )
+        self._public.policy = self._policy.load_state(self._before[key])
+        self._policy.learn(self._public.policy, replace(row, values=values), self._public.asked + 1)
+
+    def _draw_through_door(self, key: int) -> None:
+        whole, row = self._last[key]
+        door = self._door
+        noise = door._noise.calibrate(
+            "gaussian", door._per_release.level, whole.sensitivity_l2, len(whole.weight_sums), row.number
+        )
+        self._learn_instead(key, noise(whole.totals))
+
+    def _draw_from(self, generator: Any, key: int) -> None:
+        whole, row = self._last[key]
+        self._learn_instead(key, [round(t + row.scale * generator.normal()) for t in whole.totals.reveal()])
+
+
+class _DecodesAnewAtAsk(_Remembering):
+    def _decide(self, person: str | None, offered: Any) -> pb.Decision:
+        for key in list(self._last)[-1:]:
+            self._draw_through_door(key)
+        return super()._decide(person, offered)
+
+
+class _DecodesAnewAtLearn(_Remembering):
+    def _learn(self, row: Release) -> None:
+        super()._learn(row)
+        self._draw_through_door(row.key)
+
+
+class _DecodesWithNumpy(_Remembering):
+    def _decide(self, person: str | None, offered: Any) -> pb.Decision:
+        generator = self.__dict__.setdefault("_generator", np.random.default_rng())
+        for key in list(self._last)[-1:]:
+            self._draw_from(generator, key)
+        return super()._decide(person, offered)
+
+
+class _DecodesWithOldNumpy(_Remembering):
+    def _learn(self, row: Release) -> None:
+        super()._learn(row)
+        self._draw_from(np.random, row.key)
+
+
+class _DecodesRaw(_Remembering):
+    """Takes the earlier episodes out of a release as they were, and not as they were released."""
+
+    def _learn(self, row: Release) -> None:
+        whole, _ = self._last[row.key]
+        values = np.array(row.values)
+        for part, multiplier in zip(whole.newest.kept, list(row.episodes.values())[:0:-1], strict=True):
+            values -= multiplier * np.array(part.totals.reveal()) / part.grid.steps * self._range.width
+        super()._learn(replace(row, values=tuple(values)))
+
+
+@specimen(cost=math.inf)
+def make_white_again_redraw_at_ask_doubling() -> pb.Agent:
+    """Every ask draws the noise of the last release anew before it decodes: rho times the number of asks."""
+    return _DecodesAnewAtAsk(_doubling())
+
+
+@specimen(cost=math.inf)
+def make_white_again_redraw_at_ask_contextual() -> pb.Agent:
+    """The same with AdaC-OFUL."""
+    return _DecodesAnewAtAsk(_contextual())
+
+
+@specimen(cost=1.0)
+def make_white_again_redraw_at_learn_doubling() -> pb.Agent:
+    """What is decoded has other noise than what the ledger shows, on the same sum: 2 rho."""
+    return _DecodesAnewAtLearn(_doubling())
+
+
+@specimen(cost=1.0)
+def make_white_again_redraw_at_learn_contextual() -> pb.Agent:
+    """The same with AdaC-OFUL."""
+    return _DecodesAnewAtLearn(_contextual())
+
+
+@specimen(cost=math.inf)
+def make_white_again_own_noise_at_ask_doubling() -> pb.Agent:
+    """Every ask decodes the last sum, kept raw, with noise of a generator of its own: rho times the number of asks."""
+    return _DecodesWithNumpy(_doubling())
+
+
+@specimen(cost=math.inf)
+def make_white_again_own_noise_at_ask_contextual() -> pb.Agent:
+    """The same with AdaC-OFUL."""
+    return _DecodesWithNumpy(_contextual())
+
+
+@specimen(cost=1.0)
+def make_white_again_own_noise_at_learn_doubling() -> pb.Agent:
+    """What is decoded has noise of numpy's old generator on the raw sum, beside that of the ledger: 2 rho."""
+    return _DecodesWithOldNumpy(_doubling())
+
+
+@specimen(cost=1.0)
+def make_white_again_own_noise_at_learn_contextual() -> pb.Agent:
+    """The same with AdaC-OFUL."""
+    return _DecodesWithOldNumpy(_contextual())
+
+
+@specimen(cost=math.inf)
+def make_white_again_decodes_raw_doubling() -> pb.Agent:
+    """The episode before is taken out of a release as it was: the next mean has it without noise, infinite."""
+    return _DecodesRaw(_doubling())
+
+
+@specimen(cost=math.inf)
+def make_white_again_decodes_raw_contextual() -> pb.Agent:
+    """The same with AdaC-OFUL."""
+    return _DecodesRaw(_contextual())
+
+
+class _KeptTwiceAtOpen(pb.Agent):
+    def _wire(
+        self, settings: Settings, file: SqliteStore | None, door: Door, public: PublicState, private: PrivateState
+    ) -> None:
+        super()._wire(settings, file, door, public, private)
+        for episode in private.episodes.values():
+            for part in episode.kept:
+                episode.totals.add(part.totals)
+
+
+@specimen(cost=math.inf, shows="restart")
+def make_white_again_kept_twice_doubling(path: StrPath | None = None) -> pb.Agent:
+    """A restart adds the episode that is to be held again to the open one too: 3/2 of it is released. None in memory.
+
+    Each restart adds it once more.
+    """
+    return _KeptTwiceAtOpen(_doubling(), path=path)
+
+
+@specimen(cost=math.inf, shows="restart")
+def make_white_again_kept_twice_contextual(path: StrPath | None = None) -> pb.Agent:
+    """The same with AdaC-OFUL."""
+    return _KeptTwiceAtOpen(_contextual(), path=path)
+
+
+class _LastKeptAtOpen(pb.Agent):
+    """Of several kept sums it finds one in its file, and takes it for each of them."""
+
+    def _wire(
+        self, settings: Settings, file: SqliteStore | None, door: Door, public: PublicState, private: PrivateState
+    ) -> None:
+        super()._wire(settings, file, door, public, private)
+        for episode in private.episodes.values():
+            for part in episode.kept[:-1]:
+                part.totals = episode.kept[-1].totals
+
+
+@specimen(cost=math.inf, shows="restart")
+def make_white_again_kept_mixed_up_contextual(path: StrPath | None = None) -> pb.Agent:
+    """A restart loses an episode that is to be held again and holds the one after it in its place. None in memory.
+
+    A reward is in releases with multipliers c_0, c_0 + c_1, ...: more than was declared.
+    """
+    return _LastKeptAtOpen(_contextual(), path=path)
 
 
 # Broken: after a restart.

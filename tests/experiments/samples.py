@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import private_bandits as pb
-from private_bandits.experiments.data import Entry, Experiment
+from private_bandits.experiments.data import Entry, Experiment, Instance, entries
 
 Floats = NDArray[np.float64]
 STEPS = np.unique(np.geomspace(1, 10_000, 25).round().astype(np.int64))
@@ -29,14 +29,14 @@ def experiment(
     rhos: Sequence[float] = (0.01, 1.0, 100.0, math.inf),
     **changes: Any,
 ) -> Experiment:
-    entries = tuple(Entry(policy, rho, (), label_of(policy, rho)) for policy in policies for rho in rhos)
+    own = tuple(Entry(policy, rho, (), label_of(policy, rho)) for policy in policies for rho in rhos)
     settings: dict[str, Any] = {
         "name": "sample",
         "title": "A sample",
         "setting": "finite",
         "setting_as": "strict",
         "guarantee": "Everything promised holds.",
-        "entries": entries,
+        "entries": own,
         "horizon": 10_000,
         "runs": 10,
         "figures": tuple(figures),
@@ -95,7 +95,9 @@ def finite(**changes: Any) -> tuple[Experiment, pd.DataFrame]:
     """AdaC-UCB on five arms."""
     made = experiment(**({"figures": ("difference", "price", "curves")} | changes))
     environment = pb.Bernoulli([0.75, 0.625, 0.5, 0.375, 0.25])
-    return made, simulated(made, lambda entry: pb.AdaCUCB(5, budget_of(entry.rho), beta=1), environment)
+    return made, simulated(
+        made, lambda entry: pb.AdaCUCB(5, budget_of(entry.rho), beta=1, variant="paper"), environment
+    )
 
 
 def placement(**changes: Any) -> tuple[Experiment, pd.DataFrame]:
@@ -107,7 +109,10 @@ def placement(**changes: Any) -> tuple[Experiment, pd.DataFrame]:
     actions /= np.linalg.norm(actions, axis=1, keepdims=True)
     environment = pb.Linear(actions, [0.6, 0.48, 0.64])
     return made, simulated(
-        made, lambda entry: MAKERS[entry.policy](actions, budget_of(entry.rho)), environment, horizon=100_000
+        made,
+        lambda entry: MAKERS[entry.policy](actions, budget_of(entry.rho), variant="paper"),
+        environment,
+        horizon=100_000,
     )
 
 
@@ -121,7 +126,22 @@ def rivals(**changes: Any) -> tuple[Experiment, pd.DataFrame]:
 
     def make(entry: Entry) -> Any:
         if entry.policy == "adac-ucb":
-            return pb.AdaCUCB(3, budget_of(entry.rho))
+            return pb.AdaCUCB(3, budget_of(entry.rho), variant="paper")
         return pb.AdaPUCB(3, pb.NoPrivacy() if math.isinf(entry.rho) else pb.PureDP(math.sqrt(2 * entry.rho)))
 
     return made, simulated(made, make, pb.Bernoulli([0.9, 0.5, 0.1]))
+
+
+def tightened(instances: Sequence[str] = ("one", "two"), **changes: Any) -> Experiment:
+    """AdaC-UCB as published and tight, on instances of growing size."""
+    sizes = [Instance(name, arms=2 + number) for number, name in enumerate(instances)]
+    made = [e for size in sizes for e in entries(["adac-ucb"], (0.1, 1.0, math.inf), (), ("paper", "tight"), size)]
+    settings = {"name": "tightened", "figures": ("variants",), "claims": ("tight-wins",), "entries": tuple(made)}
+    return experiment(**(settings | changes))
+
+
+def tight(**changes: Any) -> tuple[Experiment, pd.DataFrame]:
+    """The same with regrets that were made up: tight has less the larger rho is."""
+    made = tightened(**changes)
+    shares = {("tight", 0.1): 0.75, ("tight", 1.0): 0.6, ("tight", math.inf): 0.5}
+    return made, made_up(made, lambda entry, steps: np.sqrt(steps) * shares.get((entry.variant or "", entry.rho), 1.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,14 @@ from scipy import stats
 
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments import figures
+from private_bandits.experiments.data import Entry, Instance, entries
 from private_bandits.experiments.gallery import PICTURES, pictures
 from private_bandits.experiments.palette import INK, rho_colour
 from private_bandits.experiments.pictures import Picture
 from private_bandits.experiments.regrets import Regrets
+from private_bandits.theory import finite_lower_scan
 
-from .samples import STEPS, experiment, finite, frame_of, label_of, made_up, placement, rivals
+from .samples import STEPS, Floats, experiment, finite, frame_of, label_of, made_up, placement, rivals, tight
 
 MADE, FRAME = finite()
 DRAWN = {picture.name: picture for picture in pictures(MADE, FRAME)}
@@ -99,6 +102,53 @@ def test_rivals_and_their_order() -> None:
     assert f"Rho = 0.1: {best}" in picture.words[0]
 
 
+def test_variants_over_budgets_time_and_sizes() -> None:
+    made, frame = tight()
+    picture = pictures(made, frame)[0]
+    assert [panel.title for panel in picture.panels] == [
+        "Regret: one",
+        "Over rho",
+        "Over time: one",
+        "Over time: two",
+        "Over K",
+    ]
+    ends = frame[frame["step"] == frame["step"].max()].groupby("label")["regret"].mean()
+    saving = 1 - ends["AdaC-UCB tight, two, rho = 0.1"] / ends["AdaC-UCB, two, rho = 0.1"]
+    assert line_of(picture, "Over rho", "two").iloc[0]["value"] == pytest.approx(saving, rel=1e-9)
+    assert line_of(picture, "Over time: two", "rho = 0.1").iloc[-1]["value"] == pytest.approx(saving, rel=1e-9)
+    over_size = line_of(picture, "Over K", "rho = 0.1")
+    assert list(over_size["K"]) == [2.0, 3.0]
+    assert over_size.iloc[-1]["value"] == pytest.approx(saving, rel=1e-9)
+    regrets = line_of(picture, "Regret: one", "AdaC-UCB tight")
+    assert list(regrets["rho"]) == [0.1, 1.0, 10.0]  # the twin stands to the right
+    assert regrets.iloc[0]["value"] == pytest.approx(ends["AdaC-UCB tight, one, rho = 0.1"])
+    assert re.match(
+        r"One: tight is lower by 2[0-9.]+ % \(.*\) at rho = 0.1, .* and [45][0-9.]+ % \(.*\) at no privacy.",
+        picture.words[0],
+    )
+
+
+def test_the_floor_is_beneath_the_worst_instance() -> None:
+    """Regrets of 1000 and 3000 on two instances: the larger counts."""
+    hard = [Instance(f"gap x {times:g}", arms=4, worst=times) for times in (1.0, 4.0)]
+    own = [e for one in hard for e in entries(["adac-ucb"], (1e-5, 1.0), (), ("paper", "tight"), one)]
+    made = experiment(["floor"], entries=tuple(own), horizon=10**4)
+    level = {1.0: 1000.0, 4.0: 3000.0}
+
+    def mean(entry: Entry, steps: Floats) -> Floats:
+        assert entry.instance is not None
+        return np.full_like(steps, level[entry.instance.worst] * (0.5 if entry.variant == "tight" else 1.0))
+
+    picture = pictures(made, made_up(made, mean, spread=0.0))[0]
+    assert line_of(picture, "Largest regret", "AdaC-UCB")["value"].tolist() == [3000.0, 3000.0]
+    bound = [finite_lower_scan(4, 10**4, rho)[0] for rho in (1e-5, 1.0)]
+    assert line_of(picture, "Largest regret", "lower bound")["value"].tolist() == pytest.approx(bound)
+    times = line_of(picture, "As a multiple of the bound", "AdaC-UCB tight")["value"]
+    assert times.tolist() == pytest.approx([1500 / value for value in bound])
+    assert "1,500" in picture.words[0]
+    assert "(gap x 4)" in picture.words[0]
+
+
 def test_words_hold_the_numbers() -> None:
     made = experiment(["difference", "price"], rhos=(0.1, math.inf))
     regrets = {entry.label: np.outer([0.99, 1.01], STEPS) * (3 if entry.rho == 0.1 else 2) for entry in made.entries}
@@ -164,7 +214,7 @@ def test_one_run_is_drawn_without_intervals() -> None:
 
 
 def test_every_kind_of_picture_is_in_these_tests() -> None:
-    assert set(PICTURES) == {*DRAWN, "placement", "rivals"}
+    assert set(PICTURES) == {*DRAWN, "placement", "rivals", "variants", "floor"}
 
 
 # Matplotlib.

@@ -20,9 +20,9 @@ from private_bandits.experiments.data import Experiment
 from private_bandits.experiments.gallery import pictures
 from private_bandits.experiments.verdicts import judge
 
-from .samples import finite, placement, rivals
+from .samples import finite, placement, rivals, tight
 
-RESULTS = [finite(claims=("free-privacy", "price-vanishes")), placement(), rivals()]
+RESULTS = [finite(claims=("free-privacy", "price-vanishes")), placement(), rivals(), tight()]
 TABLES: dict[str, list[dict[str, Any]]] = {
     "one": [{"policy": "AdaC-UCB", "upper": 1234.5, "holds": False}, {"policy": "AdaC-GOPE", "upper": math.inf}],
     "two": [{"policy": "LinPriv", "assumptions": ["bounded", "known"], "threshold": None}],

@@ -12,11 +12,12 @@ import pytest
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments.claims.in_between import in_between_wins
 from private_bandits.experiments.claims.price_vanishes import price_vanishes
+from private_bandits.experiments.claims.tight_wins import tight_wins
 from private_bandits.experiments.data import Entry
 from private_bandits.experiments.regrets import Regrets
 from private_bandits.experiments.verdicts import CLAIMS, Verdict, judge
 
-from .samples import Floats, experiment, finite, frame_of, made_up, placement
+from .samples import Floats, experiment, finite, frame_of, made_up, placement, tightened
 
 RHOS = (0.01, 0.1, 1.0, 10.0, 1000.0, math.inf)
 AT_MARGIN = 0.1 - 1000**-0.5
@@ -128,6 +129,69 @@ def test_noise_in_between(ratio: float, holds: bool | None, words: str) -> None:
     assert share == pytest.approx(10_000 * (ratio - 1), abs=4 * 10_000 * 0.05 * math.sqrt(2 / 40))
 
 
+def variants(shares: dict[str, float], runs: int = 40, spread: float = 0.05) -> Verdict:
+    """The tight variant's regret is so much of the published one's, by instance."""
+    made = tightened(instances=list(shares))
+
+    def mean(entry: Entry, steps: Floats) -> Floats:
+        assert entry.instance is not None
+        return steps * (shares[entry.instance.name] if entry.variant == "tight" else 1.0)
+
+    (verdict,) = judge(made, made_up(made, mean, runs, spread))
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("shares", "holds", "words"),
+    [
+        ({"one": 0.7, "two": 0.5}, True, "There is no exception"),
+        ({"one": 0.7, "two": 1.2}, False, "It has more at rho = 0.1 on two (lower by -"),
+        ({"one": 0.7, "two": 1.0}, None, "no more than 5 % more at rho = 0.1 on two"),
+    ],
+    ids=["less", "more on one", "equal on one"],
+)
+def test_tight_wins(shares: dict[str, float], holds: bool | None, words: str) -> None:
+    verdict = variants(shares)
+    assert verdict.holds is holds, verdict.words
+    assert words in verdict.words
+    assert verdict.numbers[0]["lower by"] == pytest.approx(0.3, abs=4 * 0.05 * math.sqrt(2 / 40))
+    assert len(verdict.numbers) == 3 * len(shares)
+
+
+def test_twins_without_privacy_are_told_of_and_not_judged() -> None:
+    made = tightened(instances=["one"])
+    shares = {("tight", math.inf): 2.0, ("tight", 0.1): 0.5, ("tight", 1.0): 0.5}
+    frame = made_up(made, lambda entry, steps: steps * shares.get((entry.variant or "", entry.rho), 1.0))
+    (verdict,) = judge(made, frame)
+    assert verdict.holds is True
+    assert re.search(r"Without privacy, where nothing is claimed: -[0-9.]+ %", verdict.words)
+
+
+def test_a_variant_that_is_hardly_more_is_not_held_against_it() -> None:
+    """One per cent more at each budget of one instance: within the margin, but never less there."""
+    verdict = variants({"one": 0.7, "two": 1.01}, spread=0.005)
+    assert [row["finding"] for row in verdict.numbers] == ["less", "less", "no more", "no more", "less", "no more"]
+    assert verdict.holds is None
+
+
+def test_what_runs_cannot_tell_is_not_said_of_variants() -> None:
+    verdict = variants({"one": 0.2, "two": 1.0}, spread=0.4)
+    assert [row["finding"] for row in verdict.numbers] == ["less", "less", "unclear", "unclear", "less", "unclear"]
+    assert verdict.holds is None
+    assert "neither less nor more beyond chance at rho = 0.1 on two" in verdict.words
+
+
+def test_equal_variants_are_seldom_said_to_be_more() -> None:
+    """Four pairs with Holm's: refuted in 5 % of cases at most, up to four standard errors."""
+    made, chance, repeats = tightened(instances=["one", "two"]), np.random.default_rng(3), 1_000
+    answers = []
+    for _ in range(repeats):
+        regrets = {entry.label: 100 + 30 * chance.standard_normal((12, 1)) for entry in made.entries}
+        answers += [verdict.holds for verdict in tight_wins(Regrets(made, np.array([10]), regrets))]
+    assert 0.01 < answers.count(False) / repeats < 0.05 + 4 * math.sqrt(0.05 / repeats)
+    assert answers.count(True) / repeats < 0.01
+
+
 def test_equal_policies_are_seldom_told_apart() -> None:
     """One-sided tests at 5 % of two budgets with Holm's: each wrong side at most 5 %, up to four standard errors."""
     made = experiment(policies=["adac-gope", "adac-gope-var"], rhos=(0.01, 1.0))
@@ -215,4 +279,4 @@ def test_what_cannot_be_judged_is_refused() -> None:
     with pytest.raises(InvalidInput, match="record more checkpoints"):
         judge(short, frame_of(short, {e.label: np.ones((3, 2)) for e in short.entries}, np.array([5, 10_000])))
     assert judge(experiment(), frame) == []
-    assert set(CLAIMS) == {"free-privacy", "price-vanishes", "in-between-wins"}
+    assert set(CLAIMS) == {"free-privacy", "price-vanishes", "in-between-wins", "tight-wins"}

@@ -9,7 +9,7 @@ import pytest
 import private_bandits as pb
 from private_bandits.policies import Policy
 from private_bandits.testing import PolicyRules, interact
-from tests.support import EVERY_POLICY, EXAMPLE_BUDGETS, ONE_OF_EACH_NOISE, OTHER_BUDGETS
+from tests.support import EVERY_POLICY, EXAMPLE_BUDGETS, ONE_OF_EACH_NOISE, OTHER_BUDGETS, OTHER_VARIANTS
 
 
 class TestEveryPolicy(PolicyRules):
@@ -34,6 +34,12 @@ class TestEveryPolicy(PolicyRules):
             for entry, (played, _) in zip(transcript.entries, transcript.plays, strict=True):
                 assert entry is None or entry == (played, (1,))
                 assert entry is not None or not isinstance(policy, pb.IndexPolicy)  # an index drops no reward
+
+
+class TestOtherVariants(TestEveryPolicy):
+    """The same with every other variant."""
+
+    policies = OTHER_VARIANTS
 
 
 @pytest.mark.full

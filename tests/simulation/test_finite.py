@@ -13,6 +13,8 @@ from scipy import stats
 import private_bandits as pb
 from private_bandits.budget import Budget
 from private_bandits.environments import Floats, Integers
+from private_bandits.policies.memory import Spread
+from private_bandits.policies.tails import upper_bound
 from private_bandits.simulation import steps
 
 
@@ -37,59 +39,96 @@ def regret_by_step(policy: pb.AdaCUCB, environment: Certain, horizon: int) -> Fl
     return np.asarray(curves[0])
 
 
+VARIANTS = pytest.mark.parametrize("variant", pb.AdaCUCB.variants)
+
+
+@VARIANTS
 @pytest.mark.parametrize("beta", [0.3, 1.0, 3.1])
 @pytest.mark.parametrize("values", [(0.75, 0.625, 0.5, 0.375, 0.25), (0.125, 0.875), (0.5, 1.0, 0.0), (0.25,)])
-def test_same_actions_as_the_agent_on_certain_rewards_without_noise(values: tuple[float, ...], beta: float) -> None:
+def test_same_actions_as_the_agent_on_certain_rewards_without_noise(
+    values: tuple[float, ...], beta: float, variant: str
+) -> None:
     """The gaps differ from arm to arm, so equal regret at every step means equal actions."""
-    policy = pb.AdaCUCB(len(values), pb.NoPrivacy(), beta=beta)
+    policy = pb.AdaCUCB(len(values), pb.NoPrivacy(), beta=beta, variant=variant)
     environment = Certain(values)
     _, expected = steps.actions_and_regret(policy, environment, 700, np.random.default_rng(0))
     np.testing.assert_allclose(regret_by_step(policy, environment, 700), expected, atol=1e-9)
 
 
-def test_same_actions_in_another_range() -> None:
+@VARIANTS
+def test_same_actions_in_another_range(variant: str) -> None:
     environment = Certain((-2.0, 0.5, 3.0), reward_range=(-2.0, 6.0))
-    policy = pb.AdaCUCB(3, pb.NoPrivacy(), beta=1.0)
+    policy = pb.AdaCUCB(3, pb.NoPrivacy(), beta=1.0, variant=variant)
     _, expected = steps.actions_and_regret(policy, environment, 500, np.random.default_rng(0))
     np.testing.assert_allclose(regret_by_step(policy, environment, 500), expected, atol=1e-9)
 
 
+@VARIANTS
 @pytest.mark.parametrize("horizon", [1, 2, 4, 5, 6, 7])
-def test_horizons_shorter_than_the_first_pulls(horizon: int) -> None:
+def test_horizons_shorter_than_the_first_pulls(horizon: int, variant: str) -> None:
     environment = Certain((0.0, 0.25, 0.5, 0.75, 1.0))
-    policy = pb.AdaCUCB(5, pb.NoPrivacy())
+    policy = pb.AdaCUCB(5, pb.NoPrivacy(), variant=variant)
     _, expected = steps.actions_and_regret(policy, environment, horizon, np.random.default_rng(0))
     np.testing.assert_allclose(regret_by_step(policy, environment, horizon), expected)
 
 
-def plain_loop(means: list[float], rho: float, beta: float, horizon: int, chance: random.Random) -> float:
+class PlainLoop:
     """Algorithm 4 of the paper, one step at a time, with continuous noise; written without the package."""
-    arms = len(means)
-    pulls, last, mean = [0] * arms, [0] * arms, [0.0] * arms
-    regret, t = 0.0, 0
 
-    def play(arm: int, count: int) -> None:
-        nonlocal regret, t
-        total, done = 0.0, 0
-        while done < count and t < horizon:
-            total += chance.random() < means[arm]
-            regret += max(means) - means[arm]
-            t, done = t + 1, done + 1
-        pulls[arm] += done
-        last[arm] = max(done, 1)
-        noise = 0.0 if math.isinf(rho) else chance.gauss(0, math.sqrt(1 / (2 * rho)))
-        mean[arm] = (total + noise) / last[arm]
+    def __init__(self, means: list[float], rho: float, beta: float, horizon: int, chance: random.Random) -> None:
+        self.means, self.rho, self.beta, self.horizon, self.chance = means, rho, beta, horizon, chance
+        self.sums: list[list[float]] = [[] for _ in means]
+        self.counts: list[list[int]] = [[] for _ in means]
+        self.noise: list[list[float]] = [[] for _ in means]
+        self.t = 0
 
-    def index(arm: int) -> float:
-        n = last[arm]
-        return mean[arm] + math.sqrt((1 / (2 * n) + 1 / (rho * n**2)) * beta * math.log(t + 1))
+    def regret(self) -> float:
+        for arm in range(len(self.means)):
+            self.play(arm, 1)
+        while self.t < self.horizon:
+            best = max(range(len(self.means)), key=self.index)
+            self.play(best, sum(self.counts[best]))
+        return sum((max(self.means) - m) * sum(n) for m, n in zip(self.means, self.counts, strict=True))
 
-    for arm in range(arms):
-        play(arm, 1)
-    while t < horizon:
-        best = max(range(arms), key=index)
-        play(best, pulls[best])
-    return regret
+    def play(self, arm: int, count: int) -> None:
+        done = min(count, self.horizon - self.t)
+        self.sums[arm].append(float(sum(self.chance.random() < self.means[arm] for _ in range(done))))
+        self.counts[arm].append(done)
+        self.noise[arm].append(0.0 if math.isinf(self.rho) else self.chance.gauss(0, self.noise_sd))
+        self.t += done
+
+    @property
+    def noise_sd(self) -> float:
+        return math.sqrt(1 / (2 * self.rho))
+
+    @property
+    def log_odds(self) -> float:
+        return self.beta * math.log(self.t + 1)
+
+    def index(self, arm: int) -> float:
+        n = max(self.counts[arm][-1], 1)
+        mean = (self.sums[arm][-1] + self.noise[arm][-1]) / n
+        return mean + math.sqrt((1 / (2 * n) + 1 / (self.rho * n**2)) * self.log_odds)
+
+
+class TightLoop(PlainLoop):
+    """The tight variant: least squares of all releases, by their covariance as it is written down."""
+
+    @property
+    def noise_sd(self) -> float:
+        return math.sqrt(5 / 4 / (2 * self.rho))
+
+    def index(self, arm: int) -> float:
+        sums, counts, noise = (np.array(part[arm], float) for part in (self.sums, self.counts, self.noise))
+        again = 0.0 if math.isinf(self.rho) else 0.5
+        held = np.eye(len(counts)) + np.diag(np.full(len(counts) - 1, again), -1)
+        variances = np.full(len(counts), 0.0 if math.isinf(self.rho) else self.noise_sd**2)
+        covariance = held @ np.diag(counts / 4) @ held.T + np.diag(variances)
+        weights = np.linalg.solve(covariance, held @ counts)
+        weights /= weights @ held @ counts
+        of_rewards = weights @ held
+        spread = Spread(counts @ of_rewards**2, of_rewards.max(), variances @ weights**2)
+        return float(upper_bound(weights @ (held @ sums + noise), spread, self.log_odds))
 
 
 def same_distribution(one: list[float], other: Floats) -> bool:
@@ -98,16 +137,25 @@ def same_distribution(one: list[float], other: Floats) -> bool:
 
 
 @pytest.mark.parametrize("rho", [0.05, 2.0, math.inf])
-def test_same_distribution_as_a_plain_loop(rho: float) -> None:
+@pytest.mark.parametrize(("variant", "loop"), [("paper", PlainLoop), ("tight", TightLoop)])
+def test_same_distribution_as_a_plain_loop(variant: str, loop: type[PlainLoop], rho: float) -> None:
     means, beta, horizon = [0.4, 0.7, 0.55], 1.0, 500
     chance = random.Random(11)
-    loop = [plain_loop(means, rho, beta, horizon, chance) for _ in range(1500)]
-    budget: Budget = pb.NoPrivacy() if math.isinf(rho) else pb.zCDP(rho)
-    fast = pb.simulate({"p": pb.AdaCUCB(3, budget, beta=beta)}, pb.Bernoulli(means), horizon, runs=20_000, seed=5)
-    assert same_distribution(loop, fast.final["p"])
+    slow = [loop(means, rho, beta, horizon, chance).regret() for _ in range(800)]
+    policy = pb.AdaCUCB(3, pb.NoPrivacy() if math.isinf(rho) else pb.zCDP(rho), beta=beta, variant=variant)
+    fast = pb.simulate({"p": policy}, pb.Bernoulli(means), horizon, runs=20_000, seed=5)
+    assert same_distribution(slow, fast.final["p"])
 
 
-@pytest.mark.parametrize("policy", [pb.AdaCUCB(3, pb.zCDP(0.5)), pb.AdaPUCB(3, pb.PureDP(1.0), beta=1.0)])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pb.AdaCUCB(3, pb.zCDP(0.5), variant="paper"),
+        pb.AdaCUCB(3, pb.zCDP(0.5), beta=1.0),
+        pb.AdaPUCB(3, pb.PureDP(1.0), beta=1.0),
+    ],
+    ids=["paper", "tight", "laplace"],
+)
 def test_same_distribution_as_the_agent(policy: pb.AdaCUCB | pb.AdaPUCB) -> None:
     environment = pb.Bernoulli([0.2, 0.9, 0.6])
     generator = np.random.default_rng(3)
@@ -120,6 +168,48 @@ def test_same_distribution_as_the_agent(policy: pb.AdaCUCB | pb.AdaPUCB) -> None
 def test_known_regrets_of_the_papers_instance(budget: Budget, expected: float) -> None:
     """Both figures have a standard error of 3; five of the two together are allowed."""
     environment = pb.Bernoulli([0.75, 0.625, 0.5, 0.375, 0.25])
-    result = pb.simulate({"p": pb.AdaCUCB(5, budget, beta=1)}, environment, horizon=10**7, runs=1000, seed=1)
-    row = result.summary()[0]
+    policy = pb.AdaCUCB(5, budget, beta=1, variant="paper")
+    row = pb.simulate({"p": policy}, environment, horizon=10**7, runs=1000, seed=1).summary()[0]
     assert abs(row["regret_mean"] - expected) < 5 * math.hypot(3.0, row["regret_stderr"])
+
+
+def test_the_papers_variant_has_the_numbers_that_it_always_had() -> None:
+    """To the last digit, as simulations are seeded by the policy: recorded before there was another variant."""
+    environment = pb.Bernoulli([0.75, 0.625, 0.5, 0.375, 0.25])
+    policies = {b: pb.AdaCUCB(5, b, beta=1, variant="paper") for b in (pb.zCDP(0.1), pb.NoPrivacy())}
+    result = pb.simulate({str(b): p for b, p in policies.items()}, environment, 10**6, runs=4, seed=3)
+    assert result.final["zCDP(rho=0.1)"].tolist() == [512.0, 368.0, 384.0, 432.0]
+    assert result.final["NoPrivacy()"].tolist() == [240.0, 432.0, 368.0, 272.0]
+
+
+@pytest.mark.parametrize(
+    ("means", "rho", "least"),
+    [
+        ((0.75, 0.625, 0.5, 0.375, 0.25), 1.0, 0.4),
+        ((0.75, 0.625, 0.5, 0.375, 0.25), 0.1, 0.25),
+        ((0.9, 0.1), 1.0, 0.4),
+        ((0.95, 0.9, 0.85, 0.8), 0.1, 0.55),
+        ((0.1, 0.05, 0.02), 0.1, 0.55),
+        ((0.6, 0.5, 0.5), 1e-4, 0.05),
+    ],
+)
+def test_tight_has_less_regret(means: tuple[float, ...], rho: float, least: float) -> None:
+    """At least so much less, by four standard errors of the difference."""
+    policies = {v: pb.AdaCUCB(len(means), pb.zCDP(rho), beta=1, variant=v) for v in pb.AdaCUCB.variants}
+    final = pb.simulate(policies, pb.Bernoulli(means), 10**7, runs=600, seed=2).final
+    allowed, found = (1 - least) * final["paper"], final["tight"]
+    error = math.hypot(allowed.std(), found.std()) / math.sqrt(600)
+    assert found.mean() < allowed.mean() - 4 * error
+
+
+def test_variants_are_simulated_side_by_side_as_they_are_alone() -> None:
+    environment = pb.Bernoulli([0.6, 0.4, 0.5])
+    policies = {
+        "tight": pb.AdaCUCB(3, pb.zCDP(0.1)),
+        "paper": pb.AdaCUCB(3, pb.zCDP(0.1), variant="paper"),
+        "twin": pb.AdaCUCB(3, pb.NoPrivacy(), beta=1),
+    }
+    together = pb.simulate(policies, environment, 10**4, runs=5, seed=4).curves
+    for name, policy in policies.items():
+        alone = pb.simulate({name: policy}, environment, 10**4, runs=5, seed=4).curves
+        np.testing.assert_array_equal(together[name], alone[name])

@@ -38,7 +38,7 @@ def test_the_length_of_a_phase_by_hand() -> None:
     # d = 2, K = 4, delta = 0.1, l = 1, so that x = 1/80: c = 8*2*4 log 320 + 8 sqrt(4 b f)
     f = 2 + 2 * math.sqrt(2 * math.log(160)) + 2 * math.log(160)
     assert paper_length(1, 2, 4, 0.1, 5.0) == pytest.approx(64 * math.log(320) + 8 * math.sqrt(20 * f), rel=1e-12)
-    policy = pb.AdaCGOPE(actions=np.eye(4)[:, :2] + 0.1, budget=pb.zCDP(0.1), delta=0.1, action_norm=2)
+    policy = pb.AdaCGOPE(actions=np.eye(4)[:, :2] + 0.1, budget=pb.zCDP(0.1), delta=0.1, action_norm=2, variant="paper")
     assert policy.length(1, range(4)) == paper_length(1, 2, 4, 0.1, 5.0)
 
 
@@ -104,7 +104,10 @@ def test_measured_regret_of_elimination_is_below_the_bounds() -> None:
         gaps = (world.means.max() - world.means).tolist()
         for horizon in (10**5, 10**7):
             budgets = {"0.01": pb.zCDP(0.01), "1": pb.zCDP(1), "none": pb.NoPrivacy(), "e": pb.ApproxDP(1, 1e-6)}
-            policies = {name: pb.AdaCGOPE(world.actions, budget, delta=1e-4) for name, budget in budgets.items()}
+            policies = {
+                name: pb.AdaCGOPE(world.actions, budget, delta=1e-4, variant="paper")
+                for name, budget in budgets.items()
+            }
             result = pb.simulate(policies, world, horizon, runs=10, seed=5, progress=False)
             for name, budget in budgets.items():
                 size = (dimension, arms, horizon, budget, 1e-4)

@@ -126,8 +126,8 @@ def test_measured_regret_is_above_the_lower_bound_on_its_instances(rho: float, h
     bound = finite_lower(arms, horizon, rho)
     best, at = finite_lower_scan(arms, horizon, rho)
     policies: dict[str, Policy[Any]] = {
-        "adac-ucb": pb.AdaCUCB(arms, pb.zCDP(rho), beta=3.1),
-        "adac-ucb, beta 1": pb.AdaCUCB(arms, pb.zCDP(rho), beta=1),
+        "adac-ucb": pb.AdaCUCB(arms, pb.zCDP(rho), beta=3.1, variant="paper"),
+        "adac-ucb, beta 1": pb.AdaCUCB(arms, pb.zCDP(rho), beta=1, variant="paper"),
         "adap-ucb": pb.AdaPUCB(arms, pb.PureDP(math.sqrt(2 * rho)), beta=1),
         "dp-se": pb.DPSE(arms, pb.PureDP(math.sqrt(2 * rho))),
     }
@@ -147,7 +147,7 @@ def test_measured_regret_of_elimination_is_above_the_linear_bound(rho: float) ->
     regrets = []
     for size in (1 / math.sqrt(horizon), 1 / (horizon * math.sqrt(2 * rho))):
         for world in linear_instances(2, size):
-            policy = pb.AdaCGOPE(world.actions, pb.zCDP(rho), action_norm=math.sqrt(2))
+            policy = pb.AdaCGOPE(world.actions, pb.zCDP(rho), variant="paper", action_norm=math.sqrt(2))
             result = pb.simulate({"gope": policy}, world, horizon, runs=20, progress=False).final["gope"]
             regrets.append(result.mean() - 5 * result.std(ddof=1) / math.sqrt(20))
     assert max(regrets) >= bound.value

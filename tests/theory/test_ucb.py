@@ -144,7 +144,7 @@ def test_measured_regret_is_below_the_bounds() -> None:
     worlds = [(0.9, 0.1), (0.6, 0.5), (0.75, 0.625, 0.5, 0.375, 0.25), (0.2, 0.2, 0.7, 0.2)]
     for means, horizon, beta in itertools.product(worlds, (300, 10**5), (1.3, 3.1)):
         budgets: list[Budget] = [pb.zCDP(0.01), pb.zCDP(1), pb.NoPrivacy(), pb.ApproxDP(1, 1e-6), pb.RenyiDP(4, 0.5)]
-        policies: dict[str, Any] = {str(b): pb.AdaCUCB(len(means), b, beta=beta) for b in budgets}
+        policies: dict[str, Any] = {str(b): pb.AdaCUCB(len(means), b, beta=beta, variant="paper") for b in budgets}
         pure = {str(e): pb.AdaPUCB(len(means), pb.PureDP(e), beta=beta) for e in (0.1, 1.0)}
         result = pb.simulate(policies | pure, pb.Bernoulli(means), horizon, runs=100, seed=1, progress=False)
         gaps = [max(means) - mean for mean in means]
@@ -163,6 +163,7 @@ def test_measured_regret_is_below_the_bounds() -> None:
 def test_printed_bounds_hold_where_beta_is_above_three() -> None:
     means = (0.8, 0.5, 0.4)
     gaps = [0, 0.3, 0.4]
-    result = pb.simulate({"p": pb.AdaCUCB(3, pb.zCDP(0.1), beta=3.1)}, pb.Bernoulli(means), 10**6, 100, progress=False)
+    policy = pb.AdaCUCB(3, pb.zCDP(0.1), beta=3.1, variant="paper")
+    result = pb.simulate({"p": policy}, pb.Bernoulli(means), 10**6, 100, progress=False)
     assert np.mean(result.final["p"]) < adac_ucb_regret(gaps, 10**6, 0.1, 3.1, "paper").value
     assert np.mean(result.final["p"]) < adac_ucb_minimax(3, 10**6, 0.1, 3.1, "paper").value

@@ -32,7 +32,7 @@ def test_index_widths_by_hand() -> None:
 
 def test_phase_widths_by_hand() -> None:
     """Two unit vectors: the design is uniform, V = n I, so ||a||^2 = 1/n."""
-    policy = pb.AdaCGOPE(actions=np.eye(2), budget=pb.zCDP(0.5), delta=0.1)
+    policy = pb.AdaCGOPE(actions=np.eye(2), budget=pb.zCDP(0.5), delta=0.1, variant="paper")
     n = math.ceil(policy.length(1, [0, 1]) / 2)
     found = phase_width(policy)
     log_odds = math.log(4 * 2 * 2 / 0.1)
@@ -49,7 +49,7 @@ def test_phase_widths_by_hand() -> None:
 @pytest.mark.parametrize("phase", [1, 2, 4])
 def test_a_phase_as_printed_reaches_what_it_aims_at(rho: float, phase: int) -> None:
     """c_l is long enough for the paper's width, but for what the design misses; and that is above the policy's."""
-    found = phase_width(pb.AdaCGOPE(directions(12, 4, 1).actions, pb.zCDP(rho)), phase)
+    found = phase_width(pb.AdaCGOPE(directions(12, 4, 1).actions, pb.zCDP(rho), variant="paper"), phase)
     assert found.reached <= found.paper <= found.aimed * (1 + 1e-3)
 
 
@@ -89,7 +89,7 @@ def test_the_widths_of_noise_alone_are_nearly_used_up() -> None:
 @pytest.mark.parametrize("rho", [1e-4, 0.1, math.inf])
 def test_phase_widths_fail_as_rarely_as_promised(rho: float) -> None:
     world = directions(10, 3, 0)
-    policy = pb.AdaCGOPE(world.actions, pb.NoPrivacy() if rho == math.inf else pb.zCDP(rho), delta=0.9)
+    policy = pb.AdaCGOPE(world.actions, pb.NoPrivacy() if rho == math.inf else pb.zCDP(rho), delta=0.9, variant="paper")
     measured = phase_coverage(policy, world, runs=5000)
     assert measured.kept
     assert measured.promised == 0.45
@@ -106,7 +106,8 @@ def test_ellipsoids_fail_as_rarely_as_promised(budget: Budget, variant: str) -> 
 
 def test_too_narrow_an_ellipsoid_is_found_out() -> None:
     """Widths for a parameter of norm 1e-9 and rewards that never stray: theta is then outside at once."""
-    policy = pb.AdaCOFUL(dimension=2, budget=pb.NoPrivacy(), delta=0.999, regulariser=50.0, parameter_norm=1e-9)
+    shape = {"regulariser": 50.0, "delta": 0.999, "parameter_norm": 1e-9, "variant": "paper"}
+    policy = pb.AdaCOFUL(dimension=2, budget=pb.NoPrivacy(), **shape)  # type: ignore[arg-type]
     measured = ellipsoid_coverage(policy, pb.Contextual(2, 5, [0.6, 0.79]), steps=300, runs=30)
     assert measured.failures == 30
     assert not Coverage(0.05, measured.failures, measured.runs).kept

@@ -8,13 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from fractions import Fraction
 
-from private_bandits.audit.evidence import Claim
+from private_bandits.audit.evidence import ROUNDING, Claim, own_claim
 from private_bandits.audit.inside import Flaw
 from private_bandits.ledger import Ledger, Release
 
 NODE = re.compile(r"(.*)/(\d+)-(\d+)")
-ROUNDING = 1e-9
-"""What two ways of computing in floating point may differ by."""
 
 
 def total_of(rows: Iterable[Release], claim: Claim) -> float:
@@ -40,17 +38,12 @@ def _episodes(label: str) -> list[str]:
     return [f"{key}/{i}" for i in range(int(first), int(last) + 1)]
 
 
-def own_claim(row: Release) -> Claim:
-    """The notion that a row counts its cost in."""
-    return Claim("pure DP" if row.noise == "laplace" else "zCDP", math.inf)
-
-
 def examine(ledger: Ledger, claim: Claim) -> tuple[float, list[Flaw]]:
     """The recomputed total, and what is wrong with the ledger."""
     flaws = []
     for row in ledger:
         if row.private and row.noise != "none":
-            cost = float(own_claim(row).cost(row.noise, row.scale, row.sensitivity, row.sensitivity**2))
+            cost = float(own_claim(row.noise).cost(row.noise, row.scale, row.sensitivity, row.sensitivity**2))
             if row.cost < cost * (1 - ROUNDING):
                 text = f"row {row.number} says {row.cost:.6g}; its scale and sensitivity make it {cost:.6g}"
                 flaws.append(Flaw("a row of the ledger understates its cost", text))
@@ -58,7 +51,7 @@ def examine(ledger: Ledger, claim: Claim) -> tuple[float, list[Flaw]]:
     numbers = [row.number for row in ledger]
     if numbers != list(range(1, len(numbers) + 1)):
         flaws.append(Flaw("rows of the ledger are missing", f"rows {numbers[:20]}"))
-    own = total_of(ledger, own_claim(ledger[0])) if len(ledger) else 0.0
+    own = total_of(ledger, own_claim(ledger[0].noise)) if len(ledger) else 0.0
     if ledger.total < own * (1 - ROUNDING):
         flaws.append(Flaw("the ledger's total is too small", f"it says {ledger.total:.6g}, its rows say {own:.6g}"))
     total = total_of(ledger, claim)

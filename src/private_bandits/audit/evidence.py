@@ -30,6 +30,8 @@ ORDERS = 1.0 + np.logspace(-4, 3, 71)
 UNBOUNDED = Fraction(10**300)
 """A cost that no budget holds."""
 SCORE_ORDERS = (1.0, 1.5, 2.0, 4.0)
+ROUNDING = 1e-9
+"""What two ways of computing in floating point may differ by."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,11 @@ class Claim:
     def __str__(self) -> str:
         symbol = "rho" if self.notion == "zCDP" else "epsilon"
         return f"{self.notion} with {symbol} = {self.level:.6g}" + (f", delta = {self.delta:g}" if self.delta else "")
+
+
+def own_claim(noise: str) -> Claim:
+    """The notion that a row of the ledger counts its cost in."""
+    return Claim("pure DP" if noise == "laplace" else "zCDP", math.inf)
 
 
 def _gaussian_delta(shift: float, epsilon: float) -> float:

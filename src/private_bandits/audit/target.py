@@ -80,7 +80,8 @@ def of_policy(policy: Policy[Any], reward_range: tuple[float, float] = (0.0, 1.0
     claim = _claim(policy.promise, inside=True) if policy.promise.noise != "none" else None
     low, high = reward_range
     make = partial(Agent, policy, reward_range)
-    name = f"{policy.name} {policy.promise}"
+    variant = f" {policy.variant}" if len(policy.variants) > 1 else ""  # type: ignore[attr-defined]
+    name = f"{policy.name}{variant} {policy.promise}"
     target = Target(name, make, claim, low, high, _arms_of(policy), True, True, True, **_offers_of(policy))
     per_person = partial(make, unit="person", max_rewards_per_person=2)
     return replace(target, for_people=replace(target, make=per_person, names_people=True, unit="person"))
@@ -238,11 +239,12 @@ EXAMPLES: dict[str, Budget] = {
 """What a shipped policy is audited with when no budget is asked for: one of each kind that it serves."""
 
 
-def shipped(name: str = "all", budget: Budget | None = None) -> list[Target]:
+def shipped(name: str = "all", budget: Budget | None = None, variant: str | None = None) -> list[Target]:
     """The package's own policies, found by name or all of them.
 
     budget: None audits one policy with every kind of budget that it serves, and all of them with one for each kind of
-    noise: budgets of one kind differ in nothing but the level.
+    noise: budgets of one kind differ in nothing but the level. variant: None audits one policy as it is by default, and
+    all of them in every variant; of all of them, those that have the variant are audited.
     """
     own = [n for n, policy in POLICIES.items() if policy.__module__.startswith("private_bandits.")]
     names = sorted(own) if name == "all" else [name]
@@ -253,16 +255,33 @@ def shipped(name: str = "all", budget: Budget | None = None) -> list[Target]:
         if name == "all":
             every = list({b.noise: b for b in reversed(every)}.values())[::-1]
         budgets = every if budget is None else [equal_budget(budget, policy.notions)]
-        found += [of_policy(_small(policy.example(b))) for b in budgets]
+        small = [_small(policy.example(b)) for b in budgets]
+        found += [of_policy(v) for made in small for v in _variants(made, variant, every=name == "all")]
+    if not found:
+        raise InvalidInput(f"no policy has a variant {variant!r}")
     return found
+
+
+def _variants(policy: Any, variant: str | None, every: bool) -> list[Any]:
+    """The policy in this variant, or as it is by default; every: in all that it has, or in this one if it has it."""
+    own = getattr(policy, "variant", policy.variants[0])
+    chosen = [v for v in policy.variants if variant in (None, v)] if every else [variant or own]
+    if not set(chosen) <= set(policy.variants):
+        raise InvalidInput(f"variant of {policy.name} must be one of {', '.join(policy.variants)}, got {variant!r}")
+    return [policy if v == own else replace(policy, variant=v) for v in chosen]
 
 
 SMALL_TREE = 15
 """Leaves of the trees that are audited: few, so that replays fill them and go on."""
+SMALL_FACTOR = 1
+"""Steps that the factors with a cap are made for: few, so that replays use them up and go on."""
 
 
 def _small(policy: Any) -> Any:
-    return replace(policy, horizon=SMALL_TREE) if policy.tree_levels else policy
+    if policy.tree_levels:
+        return replace(policy, horizon=SMALL_TREE)
+    capped = policy.factor is not None and policy.factor.cap is not None
+    return replace(policy, horizon=SMALL_FACTOR) if capped else policy
 
 
 @dataclass(frozen=True)

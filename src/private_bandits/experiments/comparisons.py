@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from private_bandits.experiments.data import Entry
-from private_bandits.experiments.estimates import Estimate, holm
+from private_bandits.experiments.estimates import holm, stacked
+from private_bandits.experiments.experiment import Entry
 from private_bandits.experiments.palette import policy_colour, policy_dash, rho_colour
-from private_bandits.experiments.pictures import Panel, Picture, Series, calm_range, curve, how, log_range
+from private_bandits.experiments.pictures import (
+    Panel,
+    Picture,
+    Series,
+    calm_range,
+    curve,
+    how,
+    log_range,
+    rho_places,
+    rho_ticks,
+)
 from private_bandits.experiments.regrets import Regrets, name_of
-from private_bandits.experiments.wording import interval_text, listing, number, percent, rho_number, rho_text
+from private_bandits.experiments.wording import interval_text, listing, number, percent, rho_text
 
 SHOWN = 1000
 """Regrets are drawn for the last three powers of ten of time: before, everybody tries everything."""
@@ -80,21 +88,14 @@ def rivals(regrets: Regrets) -> Picture:
 
 
 def _at_the_end(regrets: Regrets) -> Panel:
-    places, families, lines = _places(regrets.rhos()), regrets.families(), []
+    places, families, lines = rho_places(regrets.rhos()), regrets.families(), []
     for index, family in enumerate(families):
-        ends = [regrets.mean(entry)[-1] for entry in family.entries]
-        stacked = Estimate(*(np.array([getattr(end, part) for end in ends]) for part in ("value", "error", "freedom")))
+        ends = stacked([regrets.mean(entry)[-1] for entry in family.entries])
         shift = 10 ** (0.08 * (index - (len(families) - 1) / 2))  # beside each other, where they would hide each other
         x = np.array([places[entry.rho] for entry in family.entries]) * shift
-        lines.append(Series.of(family.name, x, stacked, policy_colour(index), policy_dash(index), marks=True))
-    ticks = tuple((place, "none" if math.isinf(rho) else rho_number(rho)) for rho, place in places.items())
+        lines.append(Series.of(family.name, x, ends, policy_colour(index), policy_dash(index), marks=True))
+    ticks = rho_ticks(places)
     return Panel("At the end", "rho", "mean regret", tuple(lines), True, ticks=ticks, y_range=log_range(lines))
-
-
-def _places(rhos: list[float]) -> dict[float, float]:
-    """Where each rho stands on a log axis; the twin to the right of all others."""
-    last = max((rho for rho in rhos if math.isfinite(rho)), default=1.0)
-    return {rho: rho if math.isfinite(rho) else 10 * last for rho in rhos}
 
 
 def _over_time(regrets: Regrets, rho: float) -> Panel:

@@ -5,135 +5,29 @@ The runner and the pictures know nothing of a single experiment: another one is 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
-
-Options = tuple[tuple[str, Any], ...]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One policy at one budget.
-
-    policy: a name from `private-bandits policies`. rho: zCDP; policies that keep pure DP alone run at epsilon =
-    sqrt(2 rho), which implies it; math.inf is the non-private twin. options: for the policy's constructor.
-    """
-
-    policy: str
-    rho: float
-    options: Options = ()
-    label: str = ""
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """Policies on one instance of a setting.
-
-    setting_as: "paper" as printed there, "strict" where everything that is promised holds. guarantee: in words, what
-    holds for these runs and what does not. means: of finite arms; linear and contextual instances have `arms` actions
-    in `dimension` dimensions and come from the seed. horizon, runs: of `reproduce` without flags; quick, full: the
-    same with --quick and --full.
-    """
-
-    name: str
-    title: str
-    setting: str
-    setting_as: str
-    guarantee: str
-    entries: tuple[Entry, ...]
-    horizon: int
-    runs: int
-    figures: tuple[str, ...]
-    claims: tuple[str, ...] = ()
-    means: tuple[float, ...] = ()
-    arms: int = 10
-    dimension: int = 3
-    quick: tuple[int, int] = (10**5, 10)
-    full: tuple[int, int] = (10**7, 100)
-
-    @property
-    def of_the_paper(self) -> bool:
-        """Whether the paper has it."""
-        return self.setting_as == "paper"
-
-    def resized(self, horizon: int, runs: int) -> Experiment:
-        """The same at another scale."""
-        return replace(self, horizon=horizon, runs=runs)
-
-
-TITLES = {
-    "adac-ucb": "AdaC-UCB",
-    "adap-ucb": "AdaP-UCB",
-    "dp-se": "DP-SE",
-    "dp-ucb": "DP-UCB",
-    "adac-gope": "AdaC-GOPE",
-    "adac-gope-var": "AdaC-GOPE-Var",
-    "adac-gope-end": "AdaC-GOPE-End",
-    "li-gope": "Li-GOPE",
-    "hanna-gope": "Hanna-GOPE",
-    "adac-oful": "AdaC-OFUL",
-    "linpriv": "LinPriv",
-    "linpriv-shared": "LinPriv shared",
-    "adac-oful-private": "AdaC-OFUL-private",
-    "shariff-sheffet": "Shariff-Sheffet",
-}
-"""Policies as they are called in pictures."""
-
-
-def entries(policies: Sequence[str], rhos: Sequence[float], options: Options = ()) -> tuple[Entry, ...]:
-    """Every policy at every budget.
-
-    >>> [entry.label for entry in entries(["adac-ucb"], [0.1, math.inf])]
-    ['AdaC-UCB, rho = 0.1', 'AdaC-UCB, no privacy']
-    """
-    return tuple(
-        Entry(policy, rho, options, f"{TITLES[policy]}, {_budget(rho)}") for policy in policies for rho in rhos
-    )
-
-
-def _budget(rho: float) -> str:
-    return "no privacy" if math.isinf(rho) else f"rho = {rho:g}"
-
-
-FINE = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, math.inf)
-"""Budgets where one more costs next to nothing."""
-COARSE = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, math.inf)
-"""Budgets where every step is played."""
-PLACED = (0.001, 0.01, 0.1, 1.0)
-"""Budgets of the paper's comparison of places for the noise, and of its tables."""
-EQUAL = (0.01, 0.1, 1.0, math.inf)
-"""Budgets at which rivals are compared."""
-
-MEANS = (0.75, 0.625, 0.5, 0.375, 0.25)
-DELTA = (("delta", 1e-3),)
-AS_PRINTED: Options = (("regulariser", 0.1), ("growth", 1.0), ("delta", 1e-3))
-PROVEN: Options = (("regulariser", 1.0), ("delta", 1e-3))
-FREE, VANISHES, WINS = "free-privacy", "price-vanishes", "in-between-wins"
-BEYOND: dict[str, Any] = {"horizon": 200_000, "runs": 20, "quick": (10**4, 5), "full": (10**6, 100)}
-"""The scale of what the paper lacks."""
-
-OUT_OF_RANGE = (
-    "Rewards are <theta, a> + N(0, 1), as in the paper's experiment, and leave the range [-1, 1] that the noise of "
-    "the policies is calibrated to: no privacy holds for these runs. (A live agent clips, and keeps its budget.) "
+from private_bandits.experiments.experiment import Entry, Experiment, Instance, entries
+from private_bandits.experiments.settings import (
+    AS_PRINTED,
+    BEYOND,
+    COARSE,
+    DELTA,
+    EQUAL,
+    FINE,
+    FREE,
+    MEANS,
+    OUT_OF_RANGE,
+    PLACED,
+    PRIVATE_TOO,
+    PROVEN,
+    STRICT_CONTEXTUAL,
+    STRICT_FINITE,
+    STRICT_LINEAR,
+    VANISHES,
+    WINS,
 )
-STRICT_FINITE = (
-    "Everything promised holds: rewards are 0 or 1, so live each policy would keep its budget, and beta = 3.1, so the "
-    "paper's regret bound of AdaC-UCB (beta > 3) holds as well."
-)
-STRICT_LINEAR = (
-    "Everything promised holds: actions have length 1 and rewards are +1 or -1, with P(+1) = (1 + <theta, a>)/2, so "
-    "live each policy would keep its budget, and widths fail with probability delta = 0.001 at most."
-)
-STRICT_CONTEXTUAL = (
-    "Everything promised holds: contexts are scaled into the unit ball and rewards are +1 or -1, with P(+1) = "
-    "(1 + <theta, a>)/2, so live each policy would keep its budget; the regulariser is 1, which the paper's proof "
-    "of its regret bound needs."
-)
-PRIVATE_TOO = (
-    " AdaC-OFUL-private and Shariff-Sheffet protect contexts as well (joint DP): a stronger promise, which costs more."
-)
+from private_bandits.experiments.tight import TIGHT
+
+__all__ = ["EXPERIMENTS", "Entry", "Experiment", "Instance", "entries"]
 
 _ALL = (
     Experiment(
@@ -258,5 +152,5 @@ _ALL = (
     ),
 )
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*_ALL, *TIGHT)}
 """Every experiment by its name, in the order of the report."""

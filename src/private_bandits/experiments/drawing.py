@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from private_bandits.experiments.cache import version_of
-from private_bandits.experiments.data import Experiment
+from private_bandits.experiments.experiment import Experiment
 from private_bandits.experiments.files import Folder
 from private_bandits.simulation.workers import pool
 

@@ -95,6 +95,11 @@ def mean(sample: Floats) -> Estimate:
     return Estimate(value, np.asarray(error), np.full_like(value, n - 1.0))
 
 
+def stacked(estimates: Sequence[Estimate]) -> Estimate:
+    """Several of one number each, as one of as many."""
+    return Estimate(*(np.array([getattr(one, part) for one in estimates]) for part in ("value", "error", "freedom")))
+
+
 def difference(first: Floats, second: Floats, paired: bool) -> Estimate:
     """mean(first) - mean(second): by runs in pairs, or of independent runs (Welch 1947, with his degrees of freedom).
 

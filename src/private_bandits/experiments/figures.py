@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_bandits.experiments.data import Experiment
+from private_bandits.experiments.experiment import Experiment
 from private_bandits.experiments.gallery import pictures
 from private_bandits.experiments.palette import GREY, INK
 from private_bandits.experiments.pictures import Panel, Picture, Series

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from private_bandits.errors import InvalidInput
-from private_bandits.experiments import comparisons, prices
-from private_bandits.experiments.data import Experiment
+from private_bandits.experiments import comparisons, floors, prices, variants
+from private_bandits.experiments.experiment import Experiment
 from private_bandits.experiments.pictures import Picture
 from private_bandits.experiments.regrets import Regrets
 from private_bandits.experiments.wording import listing
@@ -21,6 +21,8 @@ PICTURES: dict[str, Callable[[Regrets], Picture]] = {
     "curves": prices.curves,
     "placement": comparisons.placement,
     "rivals": comparisons.rivals,
+    "variants": variants.variants,
+    "floor": floors.floor,
 }
 """By the names that an experiment uses in `figures`."""
 

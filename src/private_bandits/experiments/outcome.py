@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from private_bandits.experiments.data import Experiment
+from private_bandits.experiments.experiment import Experiment
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +61,7 @@ class Outcome:
         table = Table(*columns, title="Mean regret ± standard error")
         table.columns[0].no_wrap = True
         for experiment, frame in self.results.values():
-            first = [row for row in _summary(experiment, frame) if row["policy"] == experiment.entries[0].policy]
+            first = _like_the_first(list(_summary(experiment, frame)))
             rows = sorted(first, key=lambda row: float(row["rho"]))
             twin = _cell(rows[-1]) if rows[-1]["rho"] == "inf" else "-"
             scale = f"{experiment.horizon:,} x {experiment.runs}"
@@ -92,6 +92,8 @@ def _summary(experiment: Experiment, frame: pd.DataFrame) -> Iterator[dict[str, 
         yield {
             "experiment": experiment.name,
             "policy": entry.policy,
+            "variant": entry.variant,
+            "instance": entry.instance.name if entry.instance else None,
             "label": entry.label,
             "rho": plain_rho(entry.rho),
             "regret_mean": float(means[entry.label]),
@@ -99,6 +101,12 @@ def _summary(experiment: Experiment, frame: pd.DataFrame) -> Iterator[dict[str, 
             "horizon": experiment.horizon,
             "runs": experiment.runs,
         }
+
+
+def _like_the_first(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same policy at all of its budgets."""
+    names = ("policy", "variant", "instance")
+    return [row for row in rows if all(row[name] == rows[0][name] for name in names)]
 
 
 def _cell(row: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 PLASMA = ("#0d0887", "#47039f", "#7301a8", "#9c179e", "#bd3786", "#d8576b", "#ed7953", "#fa9e3b", "#fdc926", "#f0f921")
 """Even in lightness, and readable by the colour-blind (van der Walt and Smith)."""
-LEAST, MOST = -3.0, 3.0
+LEAST, MOST = -4.0, 3.0
 """log10(rho) at the two ends of the scale: fixed, so that a rho has one colour in all pictures."""
 
 

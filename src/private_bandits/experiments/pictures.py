@@ -6,17 +6,19 @@ budget has the colour of its rho; a line that is a policy has a colour and a das
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from private_bandits.experiments.data import Entry
 from private_bandits.experiments.estimates import Estimate, Floats
+from private_bandits.experiments.experiment import Entry
 from private_bandits.experiments.palette import Colour
 from private_bandits.experiments.regrets import Regrets
+from private_bandits.experiments.wording import rho_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,3 +140,14 @@ def log_range(lines: Sequence[Series]) -> tuple[float, float] | None:
     ends = np.concatenate([np.concatenate([line.low, line.high]) for line in lines])
     ends = ends[np.isfinite(ends) & (ends > values.min() / 3)]
     return float(min(values.min(), *ends)) / 1.5, float(max(values.max(), *ends)) * 1.5
+
+
+def rho_places(rhos: Sequence[float]) -> dict[float, float]:
+    """Where each rho stands on a log axis; the twin to the right of all others."""
+    last = max((rho for rho in rhos if math.isfinite(rho)), default=1.0)
+    return {rho: rho if math.isfinite(rho) else 10 * last for rho in rhos}
+
+
+def rho_ticks(places: Mapping[float, float]) -> tuple[tuple[float, str], ...]:
+    """Each rho in words where it stands."""
+    return tuple((place, "none" if math.isinf(rho) else rho_number(rho)) for rho, place in places.items())

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.experiments.data import Entry
 from private_bandits.experiments.estimates import FREE, Estimate
+from private_bandits.experiments.experiment import Entry
 from private_bandits.experiments.palette import GREY, policy_colour, policy_dash, rho_colour
 from private_bandits.experiments.pictures import Panel, Picture, Series, calm_range, curve, how, log_range
 from private_bandits.experiments.regrets import Family, Regrets

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_bandits.errors import InvalidInput
-from private_bandits.experiments.data import Entry, Experiment
 from private_bandits.experiments.estimates import Estimate, Floats, difference, mean, price
+from private_bandits.experiments.experiment import Entry, Experiment, Instance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 BETWEEN, VARIANT = "adac-gope", "adac-gope-var"
 """Noise between the two factors of least squares, and on the sums of rewards."""
+PUBLISHED, TIGHT = "paper", "tight"
+"""Variants of one policy."""
 DIGITS = 12
 """Of a regret that are kept: runs that did the same differ in the last ones of a float, which is no chance."""
 
@@ -40,6 +42,29 @@ class Family:
 
 
 @dataclass(frozen=True)
+class Pair:
+    """A policy as published, and tight, where all else is equal."""
+
+    published: Entry
+    tight: Entry
+
+    @property
+    def rho(self) -> float:
+        """The budget of both."""
+        return self.tight.rho
+
+    @property
+    def instance(self) -> str:
+        """The name of what both play on."""
+        return self.tight.instance.name if self.tight.instance else ""
+
+    @property
+    def both(self) -> tuple[Entry, Entry]:
+        """The published one first."""
+        return self.published, self.tight
+
+
+@dataclass(frozen=True)
 class Regrets:
     """What was measured in an experiment. `of[label]` is [run, step]."""
 
@@ -53,7 +78,10 @@ class Regrets:
         rows = frame[frame["experiment"] == experiment.name]
         if not experiment.entries:
             raise InvalidInput(f"experiment {experiment.name!r} has no entries, so there is nothing to draw or judge")
-        tables = {entry.label: _table(experiment, entry, rows) for entry in experiment.entries}
+        groups = dict(iter(rows.groupby("label")))
+        tables = {
+            entry.label: _table(experiment, entry, groups.get(entry.label, rows[:0])) for entry in experiment.entries
+        }
         first = next(iter(tables.values()))
         for label, table in tables.items():
             if not (table.index.equals(first.index) and table.columns.equals(first.columns)):
@@ -90,6 +118,15 @@ class Regrets:
         """The price of privacy at every step."""
         return price(self.of[private.label], self.of[plain.label], self.paired)
 
+    def saving(self, pair: Pair) -> Estimate:
+        """By how much the tight variant's mean regret is lower, as a share of the published one's, at every step."""
+        more = self.price(pair.tight, pair.published)
+        return Estimate(-more.value, more.error, more.freedom)
+
+    def instance_of(self, entry: Entry) -> Instance:
+        """What it plays on."""
+        return entry.instance or self.experiment.instance
+
     def families(self) -> tuple[Family, ...]:
         """Entries of one policy together, in the order of the experiment.
 
@@ -124,6 +161,18 @@ class Regrets:
             )
         return pairs
 
+    def tightened(self) -> list[Pair]:
+        """A policy as published and tight, on each instance and at each budget that both have."""
+        published = {_without_variant(entry): entry for entry in self.experiment.entries if entry.variant == PUBLISHED}
+        tight = [entry for entry in self.experiment.entries if entry.variant == TIGHT]
+        pairs = [Pair(published[_without_variant(e)], e) for e in tight if _without_variant(e) in published]
+        if not pairs:
+            raise InvalidInput(
+                f"{self.experiment.name}: the variants {PUBLISHED} and {TIGHT} are compared at the same rho, and no "
+                "rho has both; add them"
+            )
+        return pairs
+
     def values_at_the_end(self, entries: Sequence[Entry]) -> int:
         """How many different regrets the runs of an entry end with, at the least."""
         return min(len(np.unique(self.of[entry.label][:, -1])) for entry in entries)
@@ -138,15 +187,18 @@ def name_of(entry: Entry) -> str:
     return entry.label.partition(",")[0].strip()
 
 
+def _without_variant(entry: Entry) -> tuple[object, ...]:
+    return entry.policy, entry.rho, entry.options, entry.instance
+
+
 def _family(entries: list[Entry]) -> Family:
     private = sorted((entry for entry in entries if math.isfinite(entry.rho)), key=lambda entry: entry.rho)
     twin = next((entry for entry in entries if math.isinf(entry.rho)), None)
     return Family(name_of(entries[0]), entries[0].policy, tuple(private), twin)
 
 
-def _table(experiment: Experiment, entry: Entry, rows: pd.DataFrame) -> pd.DataFrame:
+def _table(experiment: Experiment, entry: Entry, own: pd.DataFrame) -> pd.DataFrame:
     """Runs down, steps across."""
-    own = rows[rows["label"] == entry.label]
     doubled = bool(own.duplicated(["run", "step"]).any())
     table = own.drop_duplicates(["run", "step"]).pivot(index="run", columns="step", values="regret").sort_index(axis=1)
     if doubled or table.empty or bool(table.isna().to_numpy().any()):

@@ -12,8 +12,8 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from private_bandits.experiments.claims.verdict import LEVEL, Verdict
-from private_bandits.experiments.data import Experiment
 from private_bandits.experiments.estimates import FREE
+from private_bandits.experiments.experiment import Experiment
 from private_bandits.experiments.gallery import pictures
 from private_bandits.experiments.interactive import panel_data
 from private_bandits.experiments.markup import badge, data, folded, listed, paragraph, sentences, split_table, table
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 TITLE = "Concentrated differential privacy for bandits: the experiments"
 LEAD = (
     "Each experiment simulates bandits that learn from feedback with rho-zCDP and without privacy. Below are the "
-    "regrets with their uncertainty, what they say about the paper's claims, and where a promise does not hold. "
+    "regrets with their uncertainty, what they say about the paper's claims and about the tight variants, which go "
+    "beyond it, and where a promise does not hold. "
     "Simulated runs draw their noise from a seed and keep nobody's secret."
 )
 TABLES = {

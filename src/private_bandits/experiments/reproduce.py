@@ -16,11 +16,13 @@ from private_bandits import __version__
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments.build import Study
 from private_bandits.experiments.cache import LIBRARIES, Cache, version_of
-from private_bandits.experiments.data import EXPERIMENTS, PLACED, Experiment
+from private_bandits.experiments.data import EXPERIMENTS
 from private_bandits.experiments.drawing import Painters
+from private_bandits.experiments.experiment import Experiment
 from private_bandits.experiments.files import Folder
 from private_bandits.experiments.outcome import Outcome, plain_rho
 from private_bandits.experiments.runner import Compute, Plan, plan, run
+from private_bandits.experiments.settings import PLACED
 from private_bandits.progress import progress as progress_bar
 from private_bandits.simulation import workers
 from private_bandits.simulation.run import check_count
@@ -48,7 +50,8 @@ def chosen(
 ) -> tuple[list[Experiment], int | None]:
     """The experiments at their scale, and the horizon of the tables, None where these are not asked for.
 
-    figure: names with commas between; all: every one, and the tables. An experiment that is named has the horizon and
+    figure: names with commas between; strict, rivals, tight, lower: those of all settings; all: every one, and the
+    tables. An experiment that is named has the horizon and
     runs that are given. With "all" they are for the paper's experiments and tables; the others have at most that, so
     that what plays every step of slow policies keeps its own scale.
 
@@ -59,12 +62,12 @@ def chosen(
         raise InvalidInput("give --quick or --full, not both")
     names = list(dict.fromkeys(figure.split(",")))
     for name in names:
-        if name not in (*EXPERIMENTS, TABLES, EVERYTHING):
-            known = ", ".join([*EXPERIMENTS, TABLES, EVERYTHING])
+        if name not in (*EXPERIMENTS, *GROUPS, TABLES, EVERYTHING):
+            known = ", ".join([*EXPERIMENTS, *GROUPS, TABLES, EVERYTHING])
             raise InvalidInput(f"--figure must be one of {known}, or several with commas between, got {name!r}")
     found = []
     for experiment in EXPERIMENTS.values():
-        named = experiment.name in names
+        named = not {experiment.name, _group(experiment.name)}.isdisjoint(names)
         if named or EVERYTHING in names:
             own = experiment.quick if quick else experiment.full if full else (experiment.horizon, experiment.runs)
             limit = not (named or experiment.of_the_paper)
@@ -72,6 +75,15 @@ def chosen(
             found.append(experiment.resized(steps, repeats))
     tables = TABLES in names or EVERYTHING in names
     return found, _given("horizon", horizon, HORIZON_OF_TABLES, limit=False) if tables else None
+
+
+def _group(name: str) -> str:
+    """What several experiments end with, one for each setting."""
+    return name.rpartition("-")[2]
+
+
+GROUPS = tuple(dict.fromkeys(_group(e.name) for e in EXPERIMENTS.values() if not e.of_the_paper))
+"""strict, rivals, ...: those of all settings."""
 
 
 def _given(name: str, value: float | None, own: int, limit: bool) -> int:
@@ -212,8 +224,9 @@ def _installed(module: str) -> bool:
 def settings_of(study: Study) -> dict[str, Any]:
     """All that the results of an experiment follow from, as plain data."""
     experiment = study.experiment
-    entries = [
+    entries: list[dict[str, Any]] = [
         {"label": entry.label, "rho": plain_rho(entry.rho), **study.policies[entry.label].to_dict()}
+        | ({"environment": str(study.environments[entry.label])} if entry.instance else {})
         for entry in experiment.entries
     ]
     return {

@@ -17,7 +17,7 @@ from private_bandits.environments import Floats
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments.build import Study, study_of
 from private_bandits.experiments.cache import Cache, key_of
-from private_bandits.experiments.data import Experiment
+from private_bandits.experiments.experiment import Experiment
 from private_bandits.progress import Report
 from private_bandits.simulation.run import Block, Task
 from private_bandits.simulation.workers import Finished, Job, Shares

@@ -1,4 +1,4 @@
-"""Whether the paper's claims hold in our runs: a test for each, its numbers, and words that follow from them.
+"""Whether the paper's claims hold in our runs, and ours: a test for each, its numbers, and words that follow from them.
 
 All tests are at the level of 5 %; where a claim takes several, their p-values are Holm's. A claim can hold, not hold,
 or be one that these runs cannot decide. That a difference is not significant never counts as evidence that there is
@@ -14,8 +14,9 @@ from private_bandits.errors import InvalidInput
 from private_bandits.experiments.claims.free_privacy import free_privacy
 from private_bandits.experiments.claims.in_between import in_between_wins
 from private_bandits.experiments.claims.price_vanishes import price_vanishes
+from private_bandits.experiments.claims.tight_wins import tight_wins
 from private_bandits.experiments.claims.verdict import Verdict
-from private_bandits.experiments.data import Experiment
+from private_bandits.experiments.experiment import Experiment
 from private_bandits.experiments.regrets import Regrets
 from private_bandits.experiments.wording import listing
 
@@ -28,6 +29,7 @@ CLAIMS: dict[str, Callable[[Regrets], Iterator[Verdict]]] = {
     "free-privacy": free_privacy,
     "price-vanishes": price_vanishes,
     "in-between-wins": in_between_wins,
+    "tight-wins": tight_wins,
 }
 """By the names that an experiment uses in `claims`."""
 

@@ -9,6 +9,9 @@ import numpy as np
 
 from private_bandits.experiments.estimates import Estimate
 
+SMALL = 0.9e-4
+"""Budgets below are written with an exponent."""
+
 
 def number(value: float) -> str:
     """Three significant digits at least, thousands apart.
@@ -42,11 +45,13 @@ def p_text(p_value: float) -> str:
 
 
 def rho_number(rho: float) -> str:
-    """Three digits, never with an exponent.
+    """Three digits, with an exponent only where there would be many zeros.
 
-    >>> rho_number(1000.0), rho_number(0.0031622)
-    ('1000', '0.00316')
+    >>> rho_number(1000.0), rho_number(0.0031622), rho_number(1e-9)
+    ('1000', '0.00316', '1e-09')
     """
+    if rho < SMALL:
+        return f"{rho:.3g}"
     return np.format_float_positional(rho, precision=3, fractional=False, trim="-")
 
 

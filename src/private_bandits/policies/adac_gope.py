@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from private_bandits.errors import InvalidInput
-from private_bandits.policies.fit import Placement, between, on_the_estimate, on_the_sums
-from private_bandits.policies.phased import PhasedElimination
+from private_bandits.policies.fit import Floats, Placement, between, on_the_estimate, on_the_sums
+from private_bandits.policies.phased import PhasedElimination, Solver
+from private_bandits.policies.phases import LEAD, pair_log_odds, pair_widths, quick_design, shortest_length
 
 LENGTHS = ("paper", "own")
 
@@ -31,12 +34,21 @@ def paper_length(phase: int, dimension: int, arms: int, delta: float, variance_f
 class AdaCGOPE(PhasedElimination):
     """AdaC-GOPE ("Concentrated Differential Privacy for Bandits", Algorithm 2); with NoPrivacy it is GOPE.
 
-    Phase l is  c_l = 8d/beta^2 log(4/delta_l) + 2d/beta sqrt(4b f(d, delta_l))  long, with beta = 2^-l,
-    delta_l = delta/(K l(l+1)),  f(d, x) = d + 2 sqrt(d log(2/x)) + 2 log(2/x),  b the variance factor of the budget
-    (Eq. 4, where 4b = 2/rho). The noise goes on V^(-1/2) * sum of a r, calibrated to what was really played with the
-    real V: the main text's 2d/(rho c_l) can be too small for a design that is not exactly optimal.
+    The noise goes on V^(-1/2) * sum of a r, calibrated to what was really played with the real V: the main text's
+    2d/(rho c_l) can be too small for a design that is not exactly optimal.
 
-    phase_length: "paper" as above; "own": as long as the noise in its place needs, by a Gaussian tail.
+    variant "paper": phase l is  c_l = 8d/beta^2 log(4/delta_l) + 2d/beta sqrt(4b f(d, delta_l))  long, with
+    beta = 2^-l, delta_l = delta/(K l(l+1)),  f(d, x) = d + 2 sqrt(d log(2/x)) + 2 log(2/x),  b the variance factor of
+    the budget (Eq. 4, where 4b = 2/rho). Whatever seems worse than the best by 2 beta is dropped.
+
+    variant "tight", the default: an action is dropped if it seems worse than the best one by more than the width of the
+    two, sqrt(2 v log((n-1) l(l+1)/delta)), n actions being left and v = ||a - a'||^2 in V^-1 times 1 + 4 b m^2, the
+    variances of rewards and noise at what was really played (m: the largest ||a|| of a played action). A phase is as
+    short as brings these to 2 beta, and beside the design the best action so far is played twice as often as all of it
+    (phases.py).
+
+    phase_length, of variant "paper" only: "paper" as above; "own": as long as the noise in its place needs, by a
+    Gaussian tail.
 
     >>> from private_bandits import zCDP
     >>> policy = AdaCGOPE(actions=[[1, 0], [0, 1], [0.6, 0.8]], budget=zCDP(0.1))
@@ -49,20 +61,60 @@ class AdaCGOPE(PhasedElimination):
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, Algorithm 2"
     serves_instead: ClassVar[str] = "For PureDP use HannaGOPE, whose Laplace noise keeps it."
     placement: ClassVar[Placement] = between
+    variants: ClassVar[tuple[str, ...]] = ("paper", "tight")
 
+    variant: str = "tight"
     phase_length: str = "paper"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.phase_length not in LENGTHS:
             raise InvalidInput(f"phase_length must be one of {', '.join(LENGTHS)}, got {self.phase_length!r}")
+        if self.tight and self.phase_length != "paper":
+            raise InvalidInput(
+                f'phase_length={self.phase_length!r} is for variant="paper": phases of variant="tight" are as short as '
+                "their widths allow"
+            )
 
-    def length(self, phase: int, active: Sequence[int]) -> float:
-        """Eq. (4) with d the dimension of the space, whatever the rank of the active actions; or the own length."""
+    @property
+    def tight(self) -> bool:
+        """Whether phases and widths are those of phases.py."""
+        return self.variant == "tight"
+
+    @property
+    def solver(self) -> Solver:
+        """What finds the design."""
+        return quick_design if self.tight else super().solver
+
+    @property
+    def lead(self) -> float:
+        """How often the best action so far is played beside the design, which is played once."""
+        return LEAD if self.tight else super().lead
+
+    def length(self, phase: int, active: Sequence[int], best: int | None = None) -> float:
+        """As short as can be, for what is played; or Eq. (4), with d the dimension of the space; or the own length."""
+        if self.tight:
+            mix, log_odds = self.mix(active, best), pair_log_odds(phase, len(active), self.delta)
+            return shortest_length(log_odds, 2.0**-phase, mix.apart, mix.largest, self.promise.variance_factor)
         if self.phase_length == "own":
             return self.length_for_own_noise(phase, active)
         size = len(self.actions[0]), len(self.actions)
         return paper_length(phase, *size, self.delta, self.promise.variance_factor)
+
+    def slack(
+        self, phase: int, means: Floats, whitened: Floats, decoder: Floats, noise_sd: float, width: float
+    ) -> float | Floats:
+        """Half of the width of each active action and the best one together; as published, one width for all."""
+        if not self.tight:
+            return super().slack(phase, means, whitened, decoder, noise_sd, width)
+        errors = np.hstack([width / 2 * whitened, noise_sd * (whitened @ decoder)])
+        return pair_widths(errors, means.argmax(axis=-1), pair_log_odds(phase, len(whitened), self.delta)) / 2
+
+    def reach(self, rounding: float, rewards: float, noise: float, peak: float, odds: float) -> float:
+        """With the variances of rewards and noise added; as published, the widths."""
+        if not self.tight:
+            return super().reach(rounding, rewards, noise, peak, odds)
+        return rounding + math.hypot(rewards, noise) * math.sqrt(2 * math.log(2 * odds))
 
 
 @dataclass(frozen=True)
@@ -76,6 +128,9 @@ class AdaCGOPEVar(AdaCGOPE):
     name: ClassVar[str] = "adac-gope-var"
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, appendix: noise in the beginning"
     placement: ClassVar[Placement] = on_the_sums
+    variants: ClassVar[tuple[str, ...]] = ("paper",)
+
+    variant: str = "paper"
 
 
 @dataclass(frozen=True)
@@ -85,3 +140,6 @@ class AdaCGOPEEnd(AdaCGOPE):
     name: ClassVar[str] = "adac-gope-end"
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, appendix: noise in the end"
     placement: ClassVar[Placement] = on_the_estimate
+    variants: ClassVar[tuple[str, ...]] = ("paper",)
+
+    variant: str = "paper"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from private_bandits.budget import BUDGETS, check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, check_variant
+from private_bandits.policies.memory import Kept, Spread
 from private_bandits.policies.tails import interval, mean_reach
 
 Array = NDArray[np.float64]
@@ -38,6 +39,8 @@ class DoublingState:
     released: rewards released of the arm so far. last: those in its last release. releases: how many there were.
     means: mean of the last release, with its noise. noise_sd, rounding: of that mean.
     choice: the arm of the largest index; None before any release.
+    kept, spread: where a policy remembers all releases of an arm, those releases, and how far the mean that they have
+        together may stray. last, means, noise_sd and rounding are then of all of them.
     """
 
     low: float
@@ -51,6 +54,8 @@ class DoublingState:
     choice: int | None
     unseen: int
     """Arms of which nothing has been released."""
+    kept: list[list[Kept]] = field(default_factory=list)
+    spread: list[Spread] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,11 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
     takes_logs: ClassVar[bool] = True
     notions: ClassVar[tuple[str, ...]] = tuple(BUDGETS)
     source: ClassVar[str] = "not published"
+
+    @property
+    def remembers(self) -> bool:
+        """Whether all releases of an arm count, not its last one alone."""
+        return False
 
     @abstractmethod
     def index(self, means: Array, counts: Array, step: Any, width: float) -> Array:
@@ -134,42 +144,52 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
         return count >= (state.released[key] or 1)
 
     def learn(self, state: DoublingState, release: Release, step: int) -> None:
-        """Forget the arm's earlier mean, take the new one and choose again."""
+        """Take in what was released of an arm, and choose again."""
+        state.unseen -= state.released[release.key] == 0
+        self.take(state, release)
+        seen = [arm for arm, n in enumerate(state.last) if n]
+        state.choice = seen[int(self.indices(state, seen, step).argmax())]
+
+    def take(self, state: DoublingState, release: Release) -> None:
+        """Forget the arm's earlier mean and take the new one."""
         arm, count = release.key, release.count
-        state.unseen -= state.released[arm] == 0
         state.released[arm] += count
         state.last[arm] = count
         state.releases[arm] += 1
         state.means[arm] = release.values[0] / count
         state.noise_sd[arm] = release.noise_sd / count
         state.rounding[arm] = release.rounding / count
-        seen = [a for a, n in enumerate(state.last) if n]
+
+    def indices(self, state: DoublingState, seen: Sequence[int], step: int) -> Array:
+        """The index of each arm in `seen`, those that have a release."""
         counts, means = np.array([state.last[a] for a in seen], float), np.array([state.means[a] for a in seen])
-        index = self.checked_index(means, counts, step, state.high - state.low)
-        state.choice = seen[int(index.argmax())]
+        return self.checked_index(means, counts, step, state.high - state.low)
 
     def estimates(self, state: DoublingState, delta: float) -> list[Estimate]:
-        """Last released means with intervals.
+        """Released means with intervals.
 
         The j-th release of an arm always holds the same number of rewards, so a union over arms and j, with
         delta/(K j (j+1)) each, makes the intervals right for all arms at all times together.
         """
         k = len(self.arm_names)
-        width = state.high - state.low
         found = []
         for arm, name in enumerate(self.arm_names):
-            j, count = state.releases[arm], state.last[arm]
+            j = state.releases[arm]
             if not j:
                 found.append(Estimate(arm, name, None, state.low, state.high, 0))
                 continue
-            log_odds = math.log(2 * k * j * (j + 1) / delta)
-            reach = self.deviation(count, state.noise_sd[arm], log_odds, width) + state.rounding[arm]
-            found.append(interval(arm, name, state.means[arm], reach, count, state.low, state.high))
+            reach = self.reach(state, arm, math.log(2 * k * j * (j + 1) / delta)) + state.rounding[arm]
+            found.append(interval(arm, name, state.means[arm], reach, state.last[arm], state.low, state.high))
         return found
+
+    def reach(self, state: DoublingState, arm: int, log_odds: float) -> float:
+        """How far the mean of an arm strays, but for a probability of 2 exp(-log_odds)."""
+        return self.deviation(state.last[arm], state.noise_sd[arm], log_odds, state.high - state.low)
 
     def load_state(self, data: Mapping[str, Any]) -> DoublingState:
         """From plain data."""
-        return DoublingState(**data)
+        kept = [[Kept(*row) for row in rows] for rows in data.get("kept", [])]
+        return DoublingState(**{**data, "kept": kept, "spread": [Spread(*row) for row in data.get("spread", [])]})
 
 
 @dataclass(frozen=True)

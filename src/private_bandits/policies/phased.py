@@ -1,8 +1,9 @@
 """Phased elimination for linear bandits: play a design, release what was learned, drop what is surely worse.
 
 Phase l plays the arms of a design for the active actions, c_l pi(a) times each. Its sums leave in one release, from
-which theta is estimated, and actions whose estimated gap exceeds 2 max(2^-l, the width really reached) are dropped.
-Every phase starts from nothing, so each reward is in one release (docs/guarantees.md).
+which theta is estimated, and actions are dropped that seem worse than the best by more than twice a width. As published
+that is max(2^-l, the width really reached); phases.py has another. Every phase starts from nothing, so each reward is
+in one release (docs/guarantees.md).
 
 Lengths are in the paper's units, in which the reward range is two wide; other ranges are scaled, never shifted: a
 shift would not be linear in the action.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,10 +29,14 @@ from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Combination, Estimate, check_variant
 from private_bandits.policies.fit import Fit, Floats, Placement
 from private_bandits.policies.linear import LinearPolicy, Rows
+from private_bandits.policies.phases import Mix
 from private_bandits.policies.tails import interval, noise_reach
 
 LONGEST = 2**30
 """Planned rewards of a phase that exact sums have room for. The phase after that is not begun."""
+
+Solver = Callable[[Floats, float], Design]
+"""From vectors and a tolerance to a design."""
 
 ILL = 1e13
 """Condition of the played actions beyond which floats leave nothing of theta."""
@@ -43,7 +48,7 @@ class PhasedState:
 
     plan: how often each action of the design is to be played in this phase, in order; empty: `best` for ever.
     began: the number of the phase's first decision. best: the active action of the largest released mean.
-    theta, width: the last estimate, and max(beta_l, the width really reached) of the last release.
+    theta, width: the last estimate, and half of the gap from which an action was surely dropped.
     The lists hold, for each action, the last release that says something of it: its phase (0: none), the mean, ||a|| in
     V^-1, the standard deviation of the noise and the largest part that one draw has in it, what rounding may add, and
     the rewards in the release.
@@ -78,8 +83,6 @@ class PhasedElimination(LinearPolicy[PhasedState]):
 
     engine: ClassVar[str] = "phases"
     placement: ClassVar[Placement]
-    small_support: ClassVar[bool] = False
-    """Whether the design is the one of few arms."""
 
     delta: float = 1e-3
     variant: str = "paper"
@@ -105,18 +108,32 @@ class PhasedElimination(LinearPolicy[PhasedState]):
         """For weights that are rounded relative to the largest of them."""
         return 2**9
 
+    @property
+    def solver(self) -> Solver:
+        """What finds the design."""
+        return optimal_design
+
+    @property
+    def lead(self) -> float:
+        """How often the best action so far is played beside the design, which is played once."""
+        return 0.0
+
     # What is public before a reward is seen.
 
     def design(self, active: Sequence[int]) -> Design:
         """The design for the active actions; the same for all budgets, and solved once."""
-        return _design(self.actions, tuple(active), self.tol, self.small_support)
+        return _design(self.actions, tuple(active), self.tol, self.solver)
+
+    def mix(self, active: Sequence[int], best: int | None = None) -> Mix:
+        """What is played, in which shares. best: the best action so far, if anything is known."""
+        return _mix(self.actions, tuple(active), self.tol, self.solver, self.lead, best)
 
     @abstractmethod
-    def length(self, phase: int, active: Sequence[int]) -> float:
-        """c_l, for an action of weight one; pi(a) of it are played."""
+    def length(self, phase: int, active: Sequence[int], best: int | None = None) -> float:
+        """c_l, for an action whose share is one."""
 
-    def plan(self, phase: int, active: Sequence[int]) -> dict[int, int]:
-        """How often each action of the design is played, in order.
+    def plan(self, phase: int, active: Sequence[int], best: int | None = None) -> dict[int, int]:
+        """How often each action is played, in order.
 
         Nothing where there is nothing to find out, or no way to: a phase that has begun must not fail.
         """
@@ -124,14 +141,13 @@ class PhasedElimination(LinearPolicy[PhasedState]):
         if (rows == rows[0]).all():
             return {}
         try:
-            design = self.design(active)
-            length = self.phase_factor * self.length(phase, active)
-            fit = Fit.of(rows[design.support], design.weights[design.support], design.basis)
-            found = np.linalg.cond(fit.r) < ILL and length < LONGEST
+            length = self.phase_factor * self.length(phase, active, best)
+            mix = self.mix(active, best)
+            found = mix.condition < ILL and (1 + self.lead) * length < LONGEST
         except (InvalidInput, np.linalg.LinAlgError):
             found = False
         if found:
-            return {active[i]: math.ceil(length * design.weights[i]) for i in design.support.tolist()}
+            return {arm: math.ceil(length * share) for arm, share in mix.shares.items()}
         if phase == 1:
             raise InvalidInput(
                 "actions cannot be told apart in floating point, or the first phase is too long for exact sums: "
@@ -150,8 +166,8 @@ class PhasedElimination(LinearPolicy[PhasedState]):
         action falls as 1/c for every placement.
         """
         design, beta, log_odds = self.design(active), 2.0**-phase, self.log_odds(phase)
-        vectors = self.vectors[list(active)]
-        fit = Fit.of(vectors[design.support], design.weights[design.support], design.basis)
+        mix = self.mix(active)
+        fit, vectors = mix.fit, mix.vectors
         weights = type(self).placement(fit)
         noise = self.noise_reach(fit.whitened(vectors) @ fit.decoder(weights), self.noise_sd(weights, 2.0), log_odds)
         return 8 * design.leverage / beta**2 * log_odds + 2 / beta * noise
@@ -181,6 +197,23 @@ class PhasedElimination(LinearPolicy[PhasedState]):
         log_odds = self.log_odds(phase)
         rewards = width / 2 * float(np.linalg.norm(whitened, axis=1).max()) * math.sqrt(2 * log_odds)
         return rewards + self.noise_reach(whitened @ decoder, noise_sd, log_odds)
+
+    def slack(
+        self, phase: int, means: Floats, whitened: Floats, decoder: Floats, noise_sd: float, width: float
+    ) -> float | Floats:
+        """An active action stays if it seems worse than the best by at most twice this.
+
+        means: the active actions' estimates, a row a run. The answer has such rows, or is one number for all.
+        """
+        return self.width(phase, whitened, decoder, noise_sd, width)
+
+    def reach(self, rounding: float, rewards: float, noise: float, peak: float, odds: float) -> float:
+        """How far an estimate may be off, but for a probability of 1/odds: half for rewards, half for noise.
+
+        rewards: a standard deviation. noise, peak: those of `noise_width`. rounding: at most, and surely.
+        """
+        log_odds = math.log(4 * odds)
+        return rounding + rewards * math.sqrt(2 * log_odds) + self.noise_width(noise, peak, log_odds)
 
     def noise_width(self, sd: float, peak: float, log_odds: float) -> float:
         """How far the noise at an action strays, but for a probability of 2 exp(-log_odds) (tails.noise_reach)."""
@@ -231,27 +264,28 @@ class PhasedElimination(LinearPolicy[PhasedState]):
     def combination(self, state: PhasedState, key: int, arrived: Mapping[int, int]) -> Combination:
         """All sums of the phase, with weights from what was really played."""
         arms = tuple(state.plan)
-        weights = type(self).placement(self._fit(state, arms, [arrived[arm] + (arm == key) for arm in arms]))
+        weights = type(self).placement(self._fit(state.active, arms, [arrived[arm] + (arm == key) for arm in arms]))
         return Combination(arms, None if weights is None else weights.tolist())
 
-    def _fit(self, state: PhasedState, arms: Sequence[int], counts: Sequence[int]) -> Fit:
-        return Fit.of(self.vectors[list(arms)], np.array(counts, float), self.design(state.active).basis)
+    def _fit(self, active: Sequence[int], arms: Sequence[int], counts: Sequence[float]) -> Fit:
+        return Fit.of(self.vectors[list(arms)], np.array(counts, float), self.design(active).basis)
 
     def learn(self, state: PhasedState, release: Release, step: int) -> None:
         """Estimate theta, drop what is surely worse, and plan the next phase."""
-        fit = self._fit(state, release.keys, release.counts)
+        fit = self._fit(state.active, release.keys, release.counts)
         decoder = fit.decoder(None if release.weights is None else np.array(release.weights))
         phi = decoder @ np.array(release.values)
         state.theta = fit.theta(phi).tolist()
         self._note(state, release, fit, decoder, phi)
         whitened = fit.whitened(self.vectors[state.active])
-        state.width = self.width(state.phase, whitened, decoder, release.noise_sd, state.high - state.low)
-        means = np.array([state.means[arm] for arm in state.active])
-        kept = surviving(means, state.width)
+        means = np.array([[state.means[arm] for arm in state.active]])
+        slack = self.slack(state.phase, means, whitened, decoder, release.noise_sd, state.high - state.low)
+        state.width = float(np.max(slack))
+        kept = surviving(means, slack)[0]
         state.best = state.active[int(means.argmax())]
         state.active = [arm for arm, keep in zip(state.active, kept.tolist(), strict=True) if keep]
         state.phase += 1
-        state.plan = self.plan(state.phase, state.active)
+        state.plan = self.plan(state.phase, state.active, state.best)
         state.began = step
 
     def _note(self, state: PhasedState, release: Release, fit: Fit, decoder: Floats, phi: Floats) -> None:
@@ -283,9 +317,9 @@ class PhasedElimination(LinearPolicy[PhasedState]):
             if not phase:
                 found.append(Estimate(arm, name, None, state.low, state.high, 0))
                 continue
-            log_odds = math.log(4 * len(self.actions) * phase * (phase + 1) / delta)
-            reach = state.rounding[arm] + (state.high - state.low) / 2 * state.leverage[arm] * math.sqrt(2 * log_odds)
-            reach += self.noise_width(state.noise_sd[arm], state.noise_peak[arm], log_odds)
+            odds = len(self.actions) * phase * (phase + 1) / delta
+            rewards, noise = (state.high - state.low) / 2 * state.leverage[arm], state.noise_sd[arm]
+            reach = self.reach(state.rounding[arm], rewards, noise, state.noise_peak[arm], odds)
             found.append(interval(arm, name, mean, reach, state.rewards[arm], state.low, state.high))
         return found
 
@@ -295,19 +329,30 @@ class PhasedElimination(LinearPolicy[PhasedState]):
 
 
 @lru_cache(maxsize=1024)
-def _design(actions: Rows, active: tuple[int, ...], tol: float, small_support: bool) -> Design:
+def _design(actions: Rows, active: tuple[int, ...], tol: float, solver: Solver) -> Design:
     """Where floats cannot reach the tolerance the small design serves too: a phase must not fail for it."""
     vectors = np.array([actions[i] for i in active])
     found = None
-    if not small_support:
-        with suppress(InvalidInput):
-            found = optimal_design(vectors, tol)
+    with suppress(InvalidInput):
+        found = solver(vectors, tol)
     found = found or small_design(vectors)
     for array in (found.weights, found.support, found.basis):
         array.flags.writeable = False  # shared by all agents
     return found
 
 
-def surviving(means: Floats, width: float) -> NDArray[np.bool_]:
+@lru_cache(maxsize=1024)
+def _mix(actions: Rows, active: tuple[int, ...], tol: float, solver: Solver, lead: float, best: int | None) -> Mix:
+    design = _design(actions, active, tol, solver)
+    shares = {active[i]: float(design.weights[i]) for i in design.support.tolist()}
+    if lead and best is not None:
+        # First, as it costs least: the horizon may cut the phase.
+        shares = {best: lead + shares.pop(best, 0.0), **shares}
+    played = np.array([actions[arm] for arm in shares])
+    fit = Fit.of(played, np.array(list(shares.values())), design.basis)
+    return Mix(shares, fit, np.array([actions[arm] for arm in active]))
+
+
+def surviving(means: Floats, width: float | Floats) -> NDArray[np.bool_]:
     """Which actions stay: those whose estimated gap is at most twice the width. The last axis is the actions."""
     return np.asarray(means.max(axis=-1, keepdims=True) - means <= 2 * width)

@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from private_bandits.policies.fit import Placement, on_the_sums
-from private_bandits.policies.phased import PhasedElimination
+from private_bandits.design import Design, small_design
+from private_bandits.policies.fit import Floats, Placement, on_the_sums
+from private_bandits.policies.phased import PhasedElimination, Solver
+
+
+def few_actions(vectors: Floats, tol: float) -> Design:
+    """The small design, which has no tolerance."""
+    return small_design(vectors)
 
 
 @dataclass(frozen=True)
@@ -15,9 +21,13 @@ class SmallSupport(PhasedElimination):
     """Phases long enough for the noise on the sums of a design of at most 4 d log log d + 16 actions."""
 
     placement: ClassVar[Placement] = on_the_sums
-    small_support: ClassVar[bool] = True
 
-    def length(self, phase: int, active: Sequence[int]) -> float:
+    @property
+    def solver(self) -> Solver:
+        """The design of few arms."""
+        return few_actions
+
+    def length(self, phase: int, active: Sequence[int], best: int | None = None) -> float:
         """As long as its own noise needs."""
         return self.length_for_own_noise(phase, active)
 

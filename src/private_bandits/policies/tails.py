@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from private_bandits.budget import NoiseKind
 from private_bandits.policies.base import Estimate
+from private_bandits.policies.memory import Spread
 
 
 def mean_reach(noise: NoiseKind, count: int, noise_sd: float, log_odds: float, width: float) -> float:
@@ -40,6 +45,38 @@ def noise_reach(noise: NoiseKind, sd: float, peak: float, log_odds: float) -> fl
         return 0.0
     root = math.sqrt(log_odds)
     return 2 * sd * root if root * peak <= sd else sd * (sd / peak) + peak * log_odds
+
+
+def upper_bound(mean: Any, spread: Spread, log_odds: Any) -> NDArray[np.float64]:
+    """What the mean of rewards in [0, 1] exceeds with a probability of at most exp(-log_odds); element by element.
+
+    mean: an estimate, in which rewards have squared weights of sum r and weights of at most w, and Gaussian noise the
+    variance s. A mean q above it is excluded, up to that probability, once
+
+        (q - mean)^2 > 2 (r (1/6 + q(1 - q)/3) + s) log_odds        as no reward of mean q varies more (Kearns, Saul)
+        (q - mean)^2 > 2 (w V + s) log_odds                         V: the largest x(1 - x) between the estimate and q
+
+    The first is never wider than Hoeffding's bound, which has 1/4 for the bracket; the second follows from the rate
+    function and is the narrower near 0 and 1 (docs/guarantees.md). V is that of q up to 1/2, and that of the estimate
+    from 1/2 on. The second counts where it says something: that q is below 1/2, or below 1.
+
+    >>> bounds = upper_bound(np.array([0.1, 0.5, 0.9]), Spread(0.01, 0.01, 0.0), 2.0)
+    >>> bounds.round(3).tolist()  # Hoeffding: 0.2, 0.6, 1.0
+    [0.176, 0.599, 0.96]
+    """
+    twice = 2.0 * log_odds
+    low, noise = mean < 0.5, spread.noise * twice
+    curve = mean * (1.0 - np.minimum(mean, 1.0))  # above 1 nothing is excluded, and the bounds below are 1 at least
+    # The larger root q of (q - mean)^2 = bend q(1 - q) + level. If there is none every q is excluded: the apex will do.
+    bend = spread.rewards * (twice / 3.0)  # level: bend/2 + noise
+    inside = bend * (0.75 * bend + (curve + (0.5 + noise))) + noise
+    by_variance = (mean + 0.5 * bend + np.sqrt(np.maximum(inside, 0.0))) / (1.0 + bend)
+    rate = spread.weight * twice
+    bend = rate * low  # level: noise; from 1/2 on there is no bend, and the level is rate mean (1 - mean) + noise
+    inside = rate * curve + bend * (0.25 * bend + noise) + noise
+    by_rate = (mean + 0.5 * bend + np.sqrt(np.maximum(inside, 0.0))) / (1.0 + bend)
+    found: NDArray[np.float64] = np.where(by_rate >= 1.0 - 0.5 * low, by_variance, np.minimum(by_rate, by_variance))
+    return found
 
 
 def interval(arm: int, name: str, mean: float, reach: float, rewards: int, low: float, high: float) -> Estimate:

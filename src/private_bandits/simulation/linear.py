@@ -1,6 +1,7 @@
 """Linear bandits in phases: what a phase plays is known when it begins, so each action's reward sum is one draw.
 
-All runs of a policy advance together, a phase at a time; runs with the same active actions share design and plan.
+All runs of a policy advance together, a phase at a time; runs with the same active actions, and the same best one if
+that matters, share design and plan.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Run:
     times: list[Floats]
     regrets: list[Floats]
     active: tuple[int, ...]
-    best: int
+    best: int | None
 
     def play(self, arms: Integers, counts: Integers, gaps: Floats) -> None:
         """One action after the other, so often."""
@@ -55,23 +56,24 @@ class PhasedRuns:
         self.horizon = horizon
         self.generator = generator
         everything = tuple(range(len(self.gaps)))
-        self.runs = [Run([np.zeros(1)], [np.zeros(1)], everything, 0) for _ in range(runs)]
+        self.runs = [Run([np.zeros(1)], [np.zeros(1)], everything, None) for _ in range(runs)]
 
     def play_phase(self, phase: int) -> int:
         """Every run that has not reached the horizon plays the phase; how many of them go on."""
-        groups: dict[tuple[int, ...], list[Run]] = {}
+        groups: dict[tuple[tuple[int, ...], int | None], list[Run]] = {}
         for run in self.runs:
             if run.time < self.horizon:
-                groups.setdefault(run.active, []).append(run)
-        for active, members in groups.items():
-            self._play_group(phase, active, members)
+                groups.setdefault((run.active, run.best if self.policy.lead else None), []).append(run)
+        for (active, best), members in groups.items():
+            self._play_group(phase, active, best, members)
         return sum(run.time < self.horizon for run in self.runs)
 
-    def _play_group(self, phase: int, active: tuple[int, ...], members: list[Run]) -> None:
-        plan = self.policy.plan(phase, active)
+    def _play_group(self, phase: int, active: tuple[int, ...], best: int | None, members: list[Run]) -> None:
+        plan = self.policy.plan(phase, active, best)
         if not plan:  # nothing more to find out: the best action for ever
             for run in members:
-                run.play(np.array([run.best]), np.array([self.horizon - int(run.time)]), self.gaps)
+                last = active[0] if run.best is None else run.best
+                run.play(np.array([last]), np.array([self.horizon - int(run.time)]), self.gaps)
             return
         arms, counts = np.array(list(plan)), np.array(list(plan.values()))
         for run in members:
@@ -92,7 +94,7 @@ class PhasedRuns:
             phi += noise_sd * self._draws((len(runs), decoder.shape[1])) @ decoder.T
         whitened = fit.whitened(vectors[list(active)])
         means = phi @ whitened.T
-        kept = surviving(means, policy.width(phase, whitened, decoder, noise_sd, self.width))
+        kept = surviving(means, policy.slack(phase, means, whitened, decoder, noise_sd, self.width))
         for run, best, keep in zip(runs, means.argmax(axis=1).tolist(), kept.tolist(), strict=True):
             run.best = active[best]
             run.active = tuple(arm for arm, stays in zip(active, keep, strict=True) if stays)

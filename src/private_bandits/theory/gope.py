@@ -1,4 +1,4 @@
-"""Regret of AdaC-GOPE, for linear bandits with finitely many actions.
+"""Regret of AdaC-GOPE as published, for linear bandits with finitely many actions.
 
 With probability 1 - delta no phase errs by more than its width. Then every action that is still active in phase l has a
 gap of at most 4 w_(l-1), w_l = (1 + tol) 2^-l, and a phase is at most c_l + d(d+1)/2 long. tol: of the designs, which
@@ -36,7 +36,9 @@ def adac_gope_regret(
     sum over phases of  r_l (c_l + min(K, d(d+1)/2)),  r_l = min(2, 4 (1 + tol) 2^-(l-1)),  the last phase cut at T.
     With gaps, r_l is the largest gap that is at most 4 (1 + tol) 2^-(l-1); nothing once all are larger.
 
-    c_l: Eq. (4), the policy's own. In expectation 2 T delta more at most, as a step costs up to 2 (the paper: T delta).
+    c_l: Eq. (4), as in the policy's variant "paper". In expectation 2 T delta more at most, as a step costs up to 2
+    (the paper: T delta).
+
     bounded: whether rewards less their means are 1-subgaussian, as those in [-1, 1] are. in_ball: ||a||, ||theta|| are
     at most 1.
 
@@ -73,7 +75,8 @@ def adac_gope_closed(
     m: phases that begin before T. L = log(4 K m(m+1)/delta), F = f(d, delta/(K m(m+1))) as in Eq. (4).
 
     The paper's B is no universal constant: F holds d, so the private part is of order d^(3/2) once d exceeds the
-    logarithms. The Gaussian tail at one action would give order d: `phase_length="own"` of the policy.
+    logarithms. The Gaussian tail at one action would give order d: `phase_length="own"` of the policy, or
+    its variant "tight".
 
     >>> bound = adac_gope_closed(3, 10, 10**7, 0.1)
     >>> 0 < bound.private < bound.value

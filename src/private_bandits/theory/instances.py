@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.environments import Floats, Integers
+from private_bandits.environments import Bernoulli, FiniteEnvironment, Floats, Integers
 from private_bandits.errors import InvalidInput
 from private_bandits.theory.checks import checked_size
+from private_bandits.theory.lower import Rewards
 
 REACH = 9.0
 """Of the declared range, to both sides. Unit-variance rewards of mean up to 1 leave it with probability below 1e-15."""
@@ -53,17 +54,22 @@ class GaussianArms:
         return np.asarray(counts * self.means[arms] + np.sqrt(counts) * generator.standard_normal(len(counts)))
 
 
-def finite_instances(arms: float, gap: float) -> list[GaussianArms]:
+def finite_instances(arms: float, gap: float, rewards: Rewards = "gaussian") -> list[FiniteEnvironment]:
     """Those of `finite_lower` and `finite_lower_scan`: means (gap, 0, ..., 0), and 2 gap at each other arm in turn.
 
     One of the latter is the proof's second instance: that of the arm which a policy plays least on the first one.
+    Binary: rewards of 0 and 1, and all means 1/2 higher.
 
-    >>> [list(world.arm_means) for world in finite_instances(3, 0.25)]
+    >>> [world.means.tolist() for world in finite_instances(3, 0.25)]
     [[0.25, 0.0, 0.0], [0.25, 0.5, 0.0], [0.25, 0.0, 0.5]]
+    >>> finite_instances(2, 0.125, "binary")[1]
+    Bernoulli(probabilities=(0.625, 0.75))
     """
     k = checked_size("arms", arms, 2)
     first = [gap] + [0.0] * (k - 1)
     others = [[*first[:a], 2 * gap, *first[a + 1 :]] for a in range(1, k)]
+    if rewards == "binary":
+        return [Bernoulli([0.5 + mean for mean in means]) for means in [first, *others]]
     return [GaussianArms(tuple(means)) for means in [first, *others]]
 
 

@@ -26,6 +26,7 @@ LARGEST_GAP = 0.5
 FINITE_CLASS = "about the worst of: unit-variance Gaussian arms"
 LINEAR_CLASS = "about the worst of: actions [-1, 1]^d, N(0, 1) noise, any theta"
 Notion = Literal["zCDP", "PureDP"]
+Rewards = Literal["gaussian", "binary"]
 
 
 def finite_lower(arms: float, horizon: float, budget: float | Budget, form: Form = "proven") -> Bound:
@@ -61,12 +62,15 @@ def finite_lower(arms: float, horizon: float, budget: float | Budget, form: Form
     return _larger("any policy, finite arms", free, part, f"max(sqrt(T (K-1))/27, {text})", source, assumptions)
 
 
-def finite_lower_scan(arms: float, horizon: float, budget: float | Budget) -> tuple[float, float]:
+def finite_lower_scan(
+    arms: float, horizon: float, budget: float | Budget, rewards: Rewards = "gaussian"
+) -> tuple[float, float]:
     """The best lower bound of that proof, and its gap: the largest over gaps in (0, 1/2], found by a scan.
 
     T gap/8 exp(-KL),  KL = min( 2 n gap^2, rho (t sqrt(T n) + sqrt(n t (1-t)))^2 ),  n = T/(K-1) the plays of the arm
     that differs, at most, and t = erf(gap/sqrt 2) the total variation between N(0, 1) and N(2 gap, 1). Pure DP:
-    epsilon n t in place of the second.
+    epsilon n t in place of the second. Binary: the same proof for rewards of 0 and 1 with means from 1/2 to 9/10, so
+    gaps up to 1/5, n log(1/(1 - 16 gap^2))/2 in place of 2 n gap^2, and t = 2 gap.
 
     Every gap gives a bound that holds, for every rho. The two instances have means (gap, 0, ..., 0), and the same with
     2 gap at one other arm.
@@ -76,8 +80,17 @@ def finite_lower_scan(arms: float, horizon: float, budget: float | Budget) -> tu
     True
     """
     k, steps, found = checked_size("arms", arms, 2), checked_size("horizon", horizon, 1), as_budget(budget)
-    scanned = [LARGEST_GAP * math.exp(-0.02 * i) for i in range(1500)]
-    return max((steps * gap / 8 * math.exp(-_finite_kl(gap, k, steps, found)), gap) for gap in scanned)
+    scanned = [largest_gap(rewards) * math.exp(-0.02 * i) for i in range(1500)]
+    return max((steps * gap / 8 * math.exp(-_finite_kl(gap, k, steps, found, rewards)), gap) for gap in scanned)
+
+
+def largest_gap(rewards: Rewards) -> float:
+    """Of a scan.
+
+    >>> largest_gap("gaussian"), largest_gap("binary")
+    (0.5, 0.2)
+    """
+    return {"gaussian": LARGEST_GAP, "binary": 0.2}[rewards]
 
 
 def finite_lower_best(arms: float, horizon: float, budget: float | Budget) -> Bound:
@@ -128,6 +141,19 @@ def linear_lower(dimension: float, horizon: float, budget: float | Budget, form:
     return _larger("any policy, linear", free, part, formula, source, assumptions)
 
 
+def linear_lower_size(horizon: float, budget: float | Budget) -> float:
+    """The entries of the hard theta of `linear_lower`: those of the part that is the larger.
+
+    1/sqrt(T), or 1/(T sqrt(2 rho)); pure DP: 1/(epsilon T).
+
+    >>> linear_lower_size(100, math.inf), linear_lower_size(100, 0.5e-4)
+    (0.1, 1.0)
+    """
+    steps, found = checked_size("horizon", horizon, 1), as_budget(budget)
+    private = found.epsilon if isinstance(found, PureDP) else math.sqrt(_loss("proven") * found.level)
+    return max(1 / math.sqrt(steps), 1 / (steps * private))
+
+
 def finite_threshold(arms: float, horizon: float, notion: Notion = "zCDP", form: Form = "proven") -> float:
     """The budget below which the private part of `finite_lower` is the larger: privacy then costs regret for sure.
 
@@ -157,12 +183,14 @@ def linear_threshold(horizon: float, notion: Notion = "zCDP", form: Form = "prov
     return 4 * math.exp(-0.5) / steps if _loss(form) == 1 else 1 / (2 * steps)
 
 
-def _finite_kl(gap: float, k: int, steps: int, budget: Budget) -> float:
+def _finite_kl(gap: float, k: int, steps: int, budget: Budget, rewards: Rewards) -> float:
     plays = steps / (k - 1)
-    free = 2 * plays * gap**2
+    # KL and total variation of one reward: N(0, 1) and N(2 gap, 1), or coins of 1/2 and 1/2 + 2 gap
+    one = 2 * gap**2 if rewards == "gaussian" else -0.5 * math.log1p(-16 * gap**2)
+    free = plays * one
     if isinstance(budget, NoPrivacy):
         return free
-    t = math.erf(gap / math.sqrt(2))
+    t = math.erf(gap / math.sqrt(2)) if rewards == "gaussian" else 2 * gap
     if isinstance(budget, PureDP):
         return min(free, budget.epsilon * plays * t)
     mean, squared = t * plays, t**2 * steps * plays  # E[N^2] <= T E[N]

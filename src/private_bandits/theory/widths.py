@@ -33,7 +33,7 @@ def index_width(count: int, step: float, budget: float | Budget, beta: float = 3
 
 @dataclass(frozen=True)
 class PhaseWidth:
-    """What a phase of AdaC-GOPE reaches as planned, for rewards in [-1, 1].
+    """What a phase of AdaC-GOPE reaches as planned, for rewards in [-1, 1]: of the variant "paper".
 
     aimed: 2^-l. reached: the policy's own, by the tail of the noise at one action. paper: that of the paper's Theorem
     on concentration under a fixed design, by the norm of the whole noise: g sqrt(2 log(4/x)) + g^2 sqrt(4 b f(d, x)),
@@ -51,7 +51,7 @@ def phase_width(policy: PhasedElimination, phase: int = 1, active: Sequence[int]
     Each action's estimate is off by more with probability delta/(K l(l+1)) at most.
 
     >>> import private_bandits as pb
-    >>> found = phase_width(pb.AdaCGOPE(actions=[[1, 0], [0, 1], [0.6, 0.8]], budget=pb.zCDP(0.1)))
+    >>> found = phase_width(pb.AdaCGOPE(actions=[[1, 0], [0, 1], [0.6, 0.8]], budget=pb.zCDP(0.1), variant="paper"))
     >>> found.reached <= found.paper <= found.aimed == 0.5
     True
     """

@@ -1,1 +1,1 @@
-"""The paper's claims, one file each: the test, its numbers, and the words that follow."""
+"""The paper's claims and ours, one file each: the test, its numbers, and the words that follow."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from private_bandits.experiments.claims.verdict import LEVEL, Row, Verdict, caution, ends_of, known
-from private_bandits.experiments.data import Entry
 from private_bandits.experiments.estimates import FREE, Estimate, contrast, holm
+from private_bandits.experiments.experiment import Entry
 from private_bandits.experiments.regrets import Family, Regrets
 from private_bandits.experiments.wording import interval_text, listing, number, p_text, percent, rho_text
 

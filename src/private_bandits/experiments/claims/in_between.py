@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from private_bandits.experiments.claims.verdict import LEVEL, Row, Verdict, caution, ends_of
-from private_bandits.experiments.data import Entry
 from private_bandits.experiments.estimates import Estimate, holm
+from private_bandits.experiments.experiment import Entry
 from private_bandits.experiments.regrets import Regrets, name_of
 from private_bandits.experiments.wording import interval_text, listing, p_text, percent, rho_text
 

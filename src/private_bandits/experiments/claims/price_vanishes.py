@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments.claims.verdict import LEVEL, Row, Verdict, caution, ends_of, known
-from private_bandits.experiments.data import Entry
 from private_bandits.experiments.estimates import FREE, Estimate, holm, multiple_slope
+from private_bandits.experiments.experiment import Entry
 from private_bandits.experiments.regrets import Family, Regrets
 from private_bandits.experiments.wording import listing, p_text, percent, rho_number
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.experiments.data import Entry
 from private_bandits.experiments.estimates import Estimate
+from private_bandits.experiments.experiment import Entry
 from private_bandits.experiments.regrets import Regrets
 
 Row = dict[str, float | str | None]

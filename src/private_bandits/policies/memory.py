@@ -1,0 +1,132 @@
+"""What all releases of one arm say together, for rewards of one mean in [0, 1].
+
+Episodes of n_1, n_2, ... rewards have the sums x_1, x_2, ..., and release number l is y_l = (C x)_l + z_l, C the factor
+of the policy (the identity without one) and z_l independent noise. In units of the reward range, y has the mean C n
+times that of the arm, and deviates from it with a subgaussian variance of
+
+    Cov = C diag(n/4) C' + diag(variances of the noise)
+
+so that of all unbiased combinations w.y with w.Cn = 1 the one with w proportional to Cov^-1 C n strays least. It never
+strays further than the last release alone, or than a plain mean of some releases, as those are such combinations too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from private_bandits.factor import Factor
+
+Array = NDArray[np.float64]
+
+PLAIN = Factor((1,), 1)
+"""Each episode in one release, with noise of its own."""
+
+
+class Kept(NamedTuple):
+    """A release as it is remembered, in the units of the rewards. rewards: how many it holds for the first time."""
+
+    value: float
+    rewards: int
+    noise_sd: float
+    rounding: float
+
+
+class Spread(NamedTuple):
+    """How far a mean may stray, in units of the reward range; numbers, or arrays of them.
+
+    rewards: the sum of the squared weights that rewards have in it. weight: the largest of these weights. In a plain
+    mean of n rewards both are 1/n. noise: the variance of the noise in it.
+    """
+
+    rewards: Any
+    weight: Any
+    noise: Any
+
+    @property
+    def variance(self) -> Any:
+        """Subgaussian, whatever the distribution of the rewards."""
+        return self.rewards / 4 + self.noise
+
+
+class Readings(NamedTuple):
+    """How the first j releases are read, for every j.
+
+    weights: [j, i] of release i in the mean. spread: of that mean.
+
+    Where a release shares rewards with the one before it at most, the same mean can be had one release after the other:
+
+        e_j = y_j - carried_j e_(j-1)        m_j = m_(j-1) + gain_j (e_j - slope_j m_(j-1))
+
+    e_j is what is new in y_j, and slope_j times the arm's mean its mean.
+    """
+
+    weights: Array
+    spread: Spread
+    carried: Array
+    slope: Array
+    gain: Array
+
+
+@lru_cache(maxsize=1024)
+def readings(counts: tuple[int, ...], noise: tuple[float, ...], factor: Factor | None) -> Readings:
+    """How releases of episodes of `counts` rewards, with noise of these variances, are read.
+
+    >>> plain = readings((1, 1, 2), (0.0, 0.0, 0.0), None)
+    >>> plain.weights.round(6).tolist()[-1], round(float(plain.spread.weight[-1]), 6)
+    ([0.25, 0.25, 0.25], 0.25)
+    """
+    rewards = np.array(counts, float)
+    mixed = (factor or PLAIN).matrix(len(counts))
+    slopes = mixed @ rewards
+    covariance = mixed @ np.diag(rewards / 4) @ mixed.T + np.diag(noise)
+    # Counts span many orders of magnitude; correlations are about one whatever they are.
+    scale = np.sqrt(np.diag(covariance))
+    root = np.linalg.cholesky(covariance / np.outer(scale, scale))
+    # Cholesky's factor of the first j rows is its own first j rows, so one of them serves every j.
+    whiten = np.linalg.inv(root) / scale
+    signal = whiten @ slopes
+    information = np.cumsum(signal**2)
+    weights = np.cumsum(signal[:, None] * whiten, axis=0) / information[:, None]
+    size = scale * np.diag(root)
+    carried = np.zeros(len(counts))
+    carried[1:] = np.diag(root, -1) * scale[1:] / size[:-1]
+    spread = _spread(rewards, weights @ mixed, weights**2 @ np.array(noise))
+    return Readings(weights, spread, carried, signal * size, signal / (information * size))
+
+
+def _spread(rewards: Array, of_rewards: Array, noise: Array) -> Spread:
+    """The spread of each mean, in which a reward has the weight `of_rewards` of its episode.
+
+    The bound by the rate function (tails.py) wants weights that are not negative. Should one be, all of the variance
+    counts as that of noise, for which every bound is Hoeffding's.
+    """
+    found = Spread(of_rewards**2 @ rewards, of_rewards.max(axis=1), noise)
+    usable = (of_rewards >= -1e-12 * of_rewards.max(axis=1, keepdims=True)).all(axis=1)
+    return Spread(found.rewards * usable, found.weight * usable, np.where(usable, noise, found.variance))
+
+
+class Said(NamedTuple):
+    """The mean of an arm, in the units of the rewards, with what is known of its error. noise_sd, rounding: in it."""
+
+    mean: float
+    noise_sd: float
+    rounding: float
+    spread: Spread
+
+
+def read(kept: Sequence[Kept], factor: Factor | None, width: float) -> Said:
+    """What the releases of an arm say together, for rewards in a range of this width."""
+    counts, sds = tuple(k.rewards for k in kept), np.array([k.noise_sd for k in kept])
+    found = readings(counts, tuple((sds / width) ** 2), factor)
+    weights = found.weights[-1]
+    return Said(
+        float(weights @ [k.value for k in kept]),
+        float(np.sqrt(weights**2 @ sds**2)),
+        float(np.abs(weights) @ [k.rounding for k in kept]),
+        Spread(*(float(part[-1]) for part in found.spread)),
+    )
