@@ -38,6 +38,7 @@ def policies(rho: float, arms: int, horizon: int) -> dict[str, Policy[Any]]:
     budget = pb.NoPrivacy() if math.isinf(rho) else pb.zCDP(rho)
     pure = equal_budget(budget, ["PureDP"])
     found: dict[str, Policy[Any]] = {
+        "AdaC-UCB, tight": pb.AdaCUCB(arms, budget, beta=BETA, variant="tight"),
         "AdaC-UCB": pb.AdaCUCB(arms, budget, beta=BETA, variant="paper"),
         "AdaP-UCB": pb.AdaPUCB(arms, pure, beta=BETA),
         "DP-SE": pb.DPSE(arms, pure, horizon=horizon),

@@ -17,14 +17,42 @@ import json
 import os
 import random
 import sys
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 import private_bandits as pb
+from private_bandits.factor import Factor
 
 MOST_WAITING = 24
 PEOPLE_PER_LIFE = 100
+
+
+@dataclass(frozen=True)
+class HeldAgain(pb.IndexPolicy):
+    """Releases hold the two episodes before them again, in factors of three releases, with noise or without.
+
+    every: rewards in an episode.
+    """
+
+    name: ClassVar[str] = "held-again-for-tests"
+    notions: ClassVar[tuple[str, ...]] = ("zCDP", "NoPrivacy")
+
+    every: int = 2
+
+    @property
+    def factor(self) -> Factor:
+        """Powers of two: without noise, what is decoded is exact."""
+        return Factor((4, 2, 1), 4, 3)
+
+    def index(self, means: Any, counts: Any, step: Any, width: float) -> Any:
+        """Whatever it is."""
+        return means + width / np.sqrt(counts)
+
+    def due(self, state: Any, key: int, count: int, arrived: Any) -> bool:
+        """Episodes of one length."""
+        return count >= self.every
 
 
 class Worker:

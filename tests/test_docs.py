@@ -127,7 +127,7 @@ def test_the_tables_for_choosing_a_budget_are_what_the_code_prints() -> None:
         [sys.executable, "-c", code_of(page)], capture_output=True, text=True, timeout=120, check=True
     )
     printed = [line for line in done.stdout.splitlines() if line.startswith("|")]
-    assert len(printed) == 11
+    assert len(printed) == 16
     for line in printed:
         assert line in page.read_text(encoding="utf-8").splitlines()
 

@@ -20,6 +20,7 @@ import private_bandits as pb
 from private_bandits.errors import AgentBusy, AgentClosed, ClosedDecision, PolicyFailed
 from private_bandits.ledger import Release
 from private_bandits.policies.doubling import DoublingState
+from tests.kill_worker import HeldAgain
 
 FULL = pytest.mark.full
 PACKAGE = str(Path(pb.__file__).parent)
@@ -43,6 +44,10 @@ def handler_that_fails(agent: pb.Agent) -> None:
 
 
 STRIKES = [keyboard_interrupt, handler_that_closes, handler_that_fails]
+ALONE = pb.AdaCUCB(1, pb.NoPrivacy())
+AGAIN = HeldAgain(1, pb.NoPrivacy(), every=1)
+HELD = [("0/1",), ("0/2", "0/1"), ("0/3", "0/2", "0/1"), ("0/4",)]
+"""What each release of it holds."""
 
 
 class Interrupt:
@@ -87,16 +92,28 @@ def shown(agent: pb.Agent) -> list[dict[str, Any]] | None:
 
 @pytest.mark.parametrize("strike", STRIKES)
 @pytest.mark.parametrize(
-    ("many", "stride"), [(False, 47), (True, 97), pytest.param(False, 1, marks=FULL), pytest.param(True, 1, marks=FULL)]
+    ("policy", "many", "stride"),
+    [
+        (ALONE, False, 47),
+        (ALONE, True, 97),
+        (AGAIN, True, 197),
+        pytest.param(ALONE, False, 1, marks=FULL),
+        pytest.param(ALONE, True, 1, marks=FULL),
+        pytest.param(AGAIN, False, 1, marks=FULL),
+        pytest.param(AGAIN, True, 1, marks=FULL),
+    ],
 )
 def test_an_interrupt_anywhere_in_a_durable_tell_loses_and_repeats_nothing(
-    tmp_path: Path, many: bool, stride: int, strike: Strike
+    tmp_path: Path, policy: pb.IndexPolicy, many: bool, stride: int, strike: Strike
 ) -> None:
-    """Rewards 1/8, 2/8, 4/8, ...: the exact sum says which of them were counted, and how often."""
+    """Rewards 1/8, 2/8, 4/8, ...: the exact sum says which of them were counted, and how often.
+
+    With a factor of three releases, the fourth reward is the first of another factor.
+    """
     rewards = [1 / 8, 2 / 8, 4 / 8, 1.0]
     for at in range(1, 5000, stride):
         path = tmp_path / f"{at}.db"
-        agent = pb.Agent(pb.AdaCUCB(1, pb.NoPrivacy()), path=path)
+        agent = pb.Agent(policy, path=path)
         decisions = agent.ask(4)
         agent.tell(decisions[0], rewards[0])
 
@@ -118,15 +135,25 @@ def test_an_interrupt_anywhere_in_a_durable_tell_loses_and_repeats_nothing(
                     resumed.tell(decision, reward)
                 except ClosedDecision:
                     assert decision not in resumed.open_decisions
-            total = sum(row.values[0] for row in resumed.ledger)
+            total = sum(alone(resumed.ledger).values())
             total += sum(e.totals.reveal()[0] / e.grid.steps for e in resumed._private.episodes.values())
             assert total == sum(rewards)
-            labels = [label for row in resumed.ledger for label in row.episodes]
-            assert len(labels) == len(set(labels))
+            if policy is AGAIN:
+                assert [tuple(row.episodes) for row in resumed.ledger] == HELD
         if not cut:
             break
     assert not cut
     assert at > 50
+
+
+def alone(ledger: pb.Ledger) -> dict[str, float]:
+    """The sum of each episode, without the earlier ones that its release holds again."""
+    found: dict[str, float] = {}
+    for row in ledger:
+        label, *again = row.episodes
+        assert label not in found
+        found[label] = row.values[0] - sum(row.episodes[earlier] * found[earlier] for earlier in again)
+    return found
 
 
 @pytest.mark.parametrize("strike", STRIKES)

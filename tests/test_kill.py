@@ -23,15 +23,20 @@ import pytest
 
 import private_bandits as pb
 from private_bandits.errors import AgentBusy, ClosedDecision
+from private_bandits.ledger import Release
+from tests.kill_worker import HeldAgain
 
 WORKER = Path(__file__).with_name("kill_worker.py")
 ARMS = 48  # many arms, many releases
 MOST_ASKED_AT_ONCE = 8
 REWARDS_PER_PERSON = 3
-DOUBLING = pb.AdaCUCB(n_arms=ARMS, budget=pb.NoPrivacy())
+DOUBLING = pb.AdaCUCB(n_arms=ARMS, budget=pb.NoPrivacy(), variant="paper")
+REMEMBERS = pb.AdaCUCB(n_arms=ARMS, budget=pb.zCDP(1.0))  # releases hold half of the episode before again
+HELD_AGAIN = HeldAgain(n_arms=6, budget=pb.NoPrivacy())
 TREES = pb.TreeUCB(n_arms=6, budget=pb.NoPrivacy(), horizon=100)  # seven levels; rewards go on in new trees
 DIMENSION = 4
 CONTEXTS = pb.AdaCOFUL(dimension=DIMENSION, budget=pb.NoPrivacy(), horizon=10**5, regulariser=1.0, growth=0.02)
+USED_UP = pb.AdaCOFUL(DIMENSION, pb.zCDP(1.0), horizon=1, regulariser=1.0, growth=0.2)  # factors of four releases
 PHASES = pb.AdaCGOPEVar(actions=np.eye(ARMS), budget=pb.NoPrivacy(), phase_factor=1e-6)  # every action in every phase
 
 
@@ -132,23 +137,42 @@ def call_again(agent: pb.Agent, key: str, played: int | None = None, reward: flo
 
 
 def check_sums(agent: pb.Agent, book: Book, exact: bool) -> None:
-    """Every reward told is in one release or in an open episode, once; in a tree, in one node that no other covers."""
+    """Every reward told is in one release or in an open episode, once; in a tree, in one node that no other covers.
+
+    Where a release holds earlier episodes again, they are taken out of it.
+    """
     counts: Counter[int] = Counter()
     sums: defaultdict[int, float] = defaultdict(float)
+    alone: dict[str, float] = {}
     for row in topmost(agent.ledger.rows):
-        for key, count, value in zip(row.keys, row.counts, row.values, strict=True):
+        for key, label, count, value in zip(row.keys, newest(row), row.counts, row.values, strict=False):
+            alone[label] = value - sum(row.episodes[earlier] * alone[earlier] for earlier in held_again(row))
             counts[key] += count
-            sums[key] += value
+            sums[key] += alone[label]
     for arm, episode in agent._private.episodes.items():
         counts[arm] += episode.count
         sums[arm] += episode.dump()["totals"][0] / episode.grid.steps
+        if exact and agent.policy.factor:
+            assert [alone[part.label] for part in episode.kept] == [
+                part.dump()["totals"][0] / part.grid.steps for part in episode.kept
+            ]
     assert +counts == book.counts
     if exact:
         assert {arm: sums[arm] for arm in book.counts} == dict(book.sums)
 
 
+def newest(row: Release) -> list[str]:
+    """The episodes that a release holds for the first time."""
+    return list(row.episodes)[: len(row.keys)]
+
+
+def held_again(row: Release) -> list[str]:
+    """Those that releases before it held as well."""
+    return list(row.episodes)[len(row.keys) :]
+
+
 def topmost(rows: Sequence[pb.Release]) -> list[pb.Release]:
-    """Without the rows whose episodes a later row covers: "3/4-6" is the node of leaf 6 above those of 4 and 5."""
+    """Without the nodes of trees that a later one covers: "3/4-6" is the node of leaf 6 above those of 4 and 5."""
     found: defaultdict[str, list[tuple[int, pb.Release]]] = defaultdict(list)
     for row in rows:
         key, _, node = next(iter(row.episodes)).partition("/")
@@ -161,13 +185,14 @@ def topmost(rows: Sequence[pb.Release]) -> list[pb.Release]:
 
 def check_coordinates(agent: pb.Agent, book: Book, exact: bool) -> None:
     """Actions were unit vectors: coordinate j of the sum of a r, in steps of the grid, is of action j alone."""
-    steps = round(1 / CONTEXTS.unit)
+    assert isinstance(agent.policy, pb.AdaCOFUL)
+    steps = round(1 / agent.policy.unit)
     (episode,) = agent._private.episodes.values()
-    values = sum(
-        (np.array(row.values) for row in agent.ledger), np.array(episode.dump()["totals"]) / episode.grid.steps
-    )
-    assert episode.count + sum(row.count for row in agent.ledger) == book.counts.total()
+    assert episode.count + sum(row.counts[0] for row in agent.ledger) == book.counts.total()
     if exact:
+        values = sum(
+            (np.array(row.values) for row in agent.ledger), np.array(episode.dump()["totals"]) / episode.grid.steps
+        )
         assert dict(enumerate(values / steps)) == {j: book.sums[j] for j in range(DIMENSION)}
     state = agent._public.policy  # V knows the same rewards
     actions = state.frozen - CONTEXTS.regulariser * np.eye(DIMENSION) + state.gather() / steps**2
@@ -178,22 +203,48 @@ def check_ledger(agent: pb.Agent, book: Book) -> None:
     """Rows without gap, no episode twice, nothing seen taken back."""
     rows = agent.ledger.rows
     assert [row.number for row in rows] == list(range(1, len(rows) + 1))
-    labels = [label for row in rows for label in row.episodes]
+    labels = [label for row in rows for label in newest(row)]
     assert len(set(labels)) == len(labels)
     for row in book.seen:
         assert rows[row.number - 1] == row, "a release that was seen is not the one on disk"
     book.seen = list(rows)
 
 
+def check_kept(agent: pb.Agent) -> None:
+    """With a factor, each release holds what came before it in its factor, and each open sum keeps what its own will.
+
+    What is kept has as many rewards as when it was released for the first time.
+    """
+    factor = agent.policy.factor
+    if factor is None:
+        return
+    counts: dict[str, int] = {}
+    for row in agent.ledger:
+        (label,) = newest(row)
+        number = int(label.partition("/")[2])
+        counts[label] = row.counts[0]
+        wanted = [f"{row.key}/{number - k}" for k in range(factor.covered(number))]
+        assert list(row.episodes) == wanted
+        assert [c * factor.unit for c in row.episodes.values()] == list(factor.multipliers[: len(wanted)])
+        assert row.counts == tuple(counts[label] for label in wanted)
+    for episode in agent._private.episodes.values():
+        wanted = [f"{episode.key}/{episode.number - k}" for k in range(1, factor.covered(episode.number))]
+        assert [part.label for part in reversed(episode.kept)] == wanted
+        assert [part.count for part in reversed(episode.kept)] == [counts[label] for label in wanted]
+    assert agent.ledger.total <= agent.policy.promise.level
+
+
 def check_doubling(agent: pb.Agent) -> None:
     """The policy knows every row: counts double, and its means are the last of each arm."""
+    remembers = agent.policy.factor is not None
     rows = agent.ledger.rows
     of_arm = {arm: [row for row in rows if row.key == arm] for arm in range(ARMS)}
     for estimate in agent.estimates():
         released = of_arm[estimate.action]
-        assert [row.count for row in released] == [1, *(2**j for j in range(len(released) - 1))][: len(released)]
-        assert estimate.rewards == (released[-1].count if released else 0)
-        if released:
+        counts = [row.counts[0] for row in released]
+        assert counts == [1, *(2**j for j in range(len(released) - 1))][: len(released)]
+        assert estimate.rewards == (sum(counts) if remembers else counts[-1] if counts else 0)
+        if released and not remembers:
             assert estimate.mean == min(max(released[-1].values[0] / released[-1].count, 0.0), 1.0)
 
 
@@ -216,13 +267,15 @@ def check_phases(agent: pb.Agent) -> None:
     ("policy", "limit"),
     [
         (DOUBLING, None),
-        (DOUBLING.with_budget(pb.zCDP(1.0)), None),
+        (REMEMBERS, None),
         (DOUBLING, REWARDS_PER_PERSON),
         (PHASES, None),
         (TREES, None),
         (TREES.with_budget(pb.zCDP(1.0)), REWARDS_PER_PERSON),
         (CONTEXTS, None),
         (CONTEXTS.with_budget(pb.zCDP(1.0)), REWARDS_PER_PERSON),
+        (HELD_AGAIN, None),
+        (USED_UP, None),
     ],
     ids=[
         "exact sums",
@@ -233,10 +286,15 @@ def check_phases(agent: pb.Agent) -> None:
         "noisy trees",
         "contexts",
         "noisy contexts",
+        "held again",
+        "contexts held again",
     ],
 )
 def test_killed_at_any_moment_nothing_told_is_lost_or_counted_twice_and_nothing_seen_is_taken_back(
-    policy: pb.AdaCUCB | pb.AdaCGOPEVar | pb.TreeUCB | pb.AdaCOFUL, limit: int | None, kills: int, tmp_path: Path
+    policy: pb.AdaCUCB | pb.AdaCGOPEVar | pb.TreeUCB | pb.AdaCOFUL | HeldAgain,
+    limit: int | None,
+    kills: int,
+    tmp_path: Path,
 ) -> None:
     path = tmp_path / "agent.db"
     exact = isinstance(policy.budget, pb.NoPrivacy)
@@ -253,14 +311,16 @@ def test_killed_at_any_moment_nothing_told_is_lost_or_counted_twice_and_nothing_
             reconcile(agent, book)
             check_totals(agent, book, exact)
             check_ledger(agent, book)
+            check_kept(agent)
             if check_policy:
                 check_policy(agent)
     assert book.tells > 2 * kills, "the workers had hardly begun"
-    assert len(book.seen) > (kills // 2 if policy is not PHASES else 1)
+    assert len(book.seen) > kills // (20 if policy is PHASES else 2)
     with pb.Agent.open(path) as agent:  # and what was told again here is on disk as well
         assert {decision.id for decision in agent.open_decisions} == book.open
         check_totals(agent, book, exact)
         check_ledger(agent, book)
+        check_kept(agent)
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     connection.close()

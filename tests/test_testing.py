@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from examples.own_policy import MOSS, ExploreThenCommit
 
 import private_bandits as pb
 from private_bandits import agent as agents
+from private_bandits.factor import Factor
 from private_bandits.policies import POLICIES, Combination, Policy
 from private_bandits.testing import (
     BRIEF,
@@ -30,8 +31,14 @@ from private_bandits.testing import (
     holds,
     policy_id,
 )
+from tests.kill_worker import HeldAgain
 
 BUDGET = pb.zCDP(0.5)
+QUICK = replace(BRIEF, scripts=1, draws=150)
+
+
+class QuickAudit(PolicyAudit):
+    thoroughness = QUICK
 
 
 # Right policies, as a user writes them.
@@ -116,14 +123,15 @@ class Batches(Policy[Seen]):
         return Seen(**data)
 
 
-@pytest.mark.parametrize("policy", [*examples_of([Greedy]), *examples_of([Batches])], ids=policy_id)
+@pytest.mark.parametrize("policy", examples_of([Greedy, Batches, HeldAgain]), ids=policy_id)
 def test_right_policies_keep_every_rule(policy: Policy[Any]) -> None:
     check_policy(policy, PolicyRules)
 
 
-@pytest.mark.parametrize("policy", [Greedy, Batches], ids=["greedy", "batches"])
-def test_right_policies_are_not_accused(policy: type[Policy[Any]]) -> None:
-    check_policy(policy, PolicyAudit)
+@pytest.mark.parametrize("audit", [QuickAudit, pytest.param(PolicyAudit, marks=pytest.mark.full)])
+@pytest.mark.parametrize("policy", [Greedy, Batches, HeldAgain], ids=["greedy", "batches", "held again"])
+def test_right_policies_are_not_accused(policy: type[Policy[Any]], audit: type[PolicyAudit]) -> None:
+    check_policy(policy, audit)
 
 
 # Broken ones. They reach for what no method is given, as a careless or a clever author might.
@@ -297,6 +305,12 @@ class TestExamples(PolicyContract):
     """The policies of examples/own_policy.py, as docs/own-policy.md has it."""
 
     policies = (MOSS, ExploreThenCommit)
+    thoroughness = QUICK
+
+
+@pytest.mark.full
+class TestExamplesAtLength(PolicyAudit):
+    policies = TestExamples.policies
 
 
 MOVES = "test_nothing_published_moves_before_the_release_of_a_changed_reward"
@@ -351,12 +365,26 @@ def test_the_whole_contract_refuses_them_without_pytest(policy: type[Policy[Any]
         check_policy(policy.example(BUDGET), PolicyRules)
 
 
+@pytest.mark.parametrize("budget", [BUDGET, pb.NoPrivacy()])
+def test_releases_that_hold_more_than_the_factor_says_are_seen(
+    budget: pb.zCDP | pb.NoPrivacy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_another_factor(*arguments: Any, **options: Any) -> pb.Agent:
+        agent = pb.Agent(*arguments, **options)
+        agent._factor = agent._door._factor = Factor((4, 3, 1), 4, 3)
+        return agent
+
+    monkeypatch.setattr("private_bandits.testing.Agent", with_another_factor)
+    text = failing(HeldAgain.example(budget), "test_each_reward_enters_one_release_and_counts_for_what_was_played")
+    assert "is in releases with multipliers [1.0, 0.75" in text
+
+
 def test_the_audit_says_what_it_has_seen() -> None:
     with pytest.raises(AssertionError, match=r"broken promise(.|\n)*violation(.|\n)*reward number \d+ of \d+"):
         audit_policy(_DueSeesSums.example(BUDGET))
     with pytest.raises(AssertionError, match="dice of its own, so that worlds cannot be compared"):
         audit_policy(_RollsDice.example(BUDGET))
-    assert {part.name[0] for part in audit_policy(Greedy.example(BUDGET), BRIEF).parts} == {"1", "2", "4"}
+    assert {part.name[0] for part in audit_policy(Greedy.example(BUDGET), QUICK).parts} == {"1", "2", "4"}
 
 
 def test_a_class_stands_for_every_budget_that_it_serves() -> None:
@@ -381,16 +409,18 @@ def test_episodes_of_a_release() -> None:
 
 SUITE = """
 from private_bandits.testing import PolicyContract
-from tests.test_testing import MADE_UP, Greedy, _TakesTurns
+from tests.test_testing import MADE_UP, QUICK, Greedy, _TakesTurns
 import private_bandits as pb
 
 pb.policies.POLICIES.update(MADE_UP)
 
 class TestRight(PolicyContract):
     policies = [Greedy.example(pb.PureDP(1))]
+    thoroughness = QUICK
 
 class TestWrong(PolicyContract):
     policies = [_TakesTurns.example(pb.zCDP(1))]
+    thoroughness = QUICK
 
 class TestNothing(PolicyContract):
     pass

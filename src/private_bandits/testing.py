@@ -252,16 +252,23 @@ class PolicyRules:
             assert len(draws) == len(agent.ledger), "noise was drawn for a look"
 
     def test_each_reward_enters_one_release_and_counts_for_what_was_played(self, policy: Policy[Any]) -> None:
-        """Released or still open, each reward is counted once, in the sum that `entry` named."""
+        """Released or still open, each reward is counted once, in the sum that `entry` named.
+
+        With a factor, releases hold episodes again, with its multipliers and no others.
+        """
         agent = Agent(policy, seed=5)
         transcript = interact(agent, steps=150, script_seed=6)
-        newest = 1 if policy.factor else None  # the others that such a release holds were counted before
-        labels = [label for row in agent.ledger for label in list(row.episodes)[:newest]]
-        assert len(labels) == len(set(labels)), "an episode is in two releases"
+        held = _multipliers(agent)
+        if policy.factor is None:
+            assert all(len(times) == 1 for times in held.values()), "an episode is in two releases"
+        else:
+            wanted = [c / policy.factor.unit for c in policy.factor.multipliers]
+            for label, times in held.items():
+                assert times == wanted[: len(times)], f"episode {label} is in releases with multipliers {times}"
         entered = Counter(entry[0] for entry in transcript.entries if entry is not None)
         counted = Counter[int]()
         for row in agent.ledger:
-            counted.update(dict(zip(row.keys[:newest], row.counts[:newest], strict=True)))
+            counted.update(dict(zip(row.keys, row.counts, strict=policy.factor is None)))  # not those held again
             assert row.count == sum(row.counts)
         for key, episode in agent._private.episodes.items():
             counted[key] += episode.count
@@ -371,6 +378,15 @@ class PolicyRules:
             assert (refused is None) == (notion in policy.notions), f"{budget}, refused: {refused}"
 
 
+def _multipliers(agent: Agent) -> dict[str, list[float]]:
+    """By episode, what it is in releases with, in the order of release."""
+    found: dict[str, list[float]] = {}
+    for row in agent.ledger:
+        for label, multiplier in row.episodes.items():
+            found.setdefault(label, []).append(multiplier)
+    return found
+
+
 SCRIPTS = range(6)
 """Seeds of the scripts for the rule that everything rests on."""
 
@@ -387,10 +403,21 @@ def _check_sums(agent: Agent, transcript: Transcript) -> None:
             if entry is not None and entry[0] == key
         ]
         for i, open_total in enumerate(episode.totals.reveal()):
-            released = math.fsum(row.values[row.keys.index(key) + i] for row in rows if key in row.keys)
+            released = math.fsum(_released(rows, key, i))
             total = math.fsum(weight[i] * reward for weight, reward in entered)
             found = released + open_total / episode.grid.steps
             assert math.isclose(found, total, rel_tol=1e-6, abs_tol=1e-6), f"sum {key} is {found}, told were {total}"
+
+
+def _released(rows: Sequence[Release], key: int, i: int) -> list[float]:
+    """Coordinate i of the sums of all released episodes, without those that their releases held again."""
+    found: list[float] = []
+    for row in rows:
+        if key in row.keys:
+            again = list(row.episodes.values())[len(row.keys) :]
+            value = row.values[row.keys.index(key) + i]
+            found.append(value - math.fsum(m * x for m, x in zip(again, reversed(found), strict=False)))
+    return found
 
 
 def _as_json(policy: Policy[Any], state: Any) -> str:

@@ -16,6 +16,7 @@ from private_bandits.audit.evidence import Claim
 from private_bandits.audit.outside import Effort
 from private_bandits.audit.script import random_script, short_scripts
 from private_bandits.audit.target import EXAMPLES
+from private_bandits.errors import InvalidInput
 from private_bandits.policies import POLICIES
 from tests.audit.specimens import SPECIMENS, Specimen
 
@@ -25,6 +26,20 @@ UNSEEN = {"white_first_pull_raw", "white_noise_reused_per_arm", "white_sensitivi
 """They draw noise where nothing watches it, so that they are judged from outside."""
 
 
+BY_NOISE = {
+    "white_scale_not_used",
+    "white_half_variance",
+    "white_fixed_source",
+    "white_float_noise_rounded",
+    "white_noise_shared_by_arms",
+    "white_noise_on_wrong_arm",
+    "white_linear_shared_noise",
+    "white_linear_mirrored_noise",
+    "white_linear_correlated_noise",
+}
+"""Their sums are right: no replay shows what is wrong with them."""
+
+
 FEW = Effort(scenarios=10, pilot=30, learn=300, test=600, longest=12)
 
 
@@ -32,13 +47,43 @@ def name(specimen: Specimen) -> str:
     return specimen.name
 
 
-@pytest.mark.parametrize("specimen", [s for s in BROKEN if s.name not in UNSEEN], ids=name)
+@pytest.mark.parametrize("specimen", [s for s in BROKEN if s.name not in UNSEEN | BY_NOISE], ids=name)
 def test_broken_agents_are_caught_from_inside(specimen: Specimen) -> None:
     report = audit(of_factory(specimen.factory, pb.zCDP(specimen.rho)), SHORT, processes=1)
-    caught = [part.name for part in report.parts if part.flaws]
-    assert caught
-    assert not any(part.startswith("3") for part in caught), "an exact part should have seen it"
+    assert [part.name for part in report.parts if part.flaws] == ["1 sensitivity"]
     assert report.verdict == "violation"
+
+
+@pytest.mark.parametrize("scripts", [1, pytest.param(SHORT.scripts, marks=pytest.mark.full)])
+@pytest.mark.parametrize("specimen", [SPECIMENS[n] for n in sorted(BY_NOISE)], ids=name)
+def test_wrong_noise_on_right_sums_is_caught_by_its_draws(specimen: Specimen, scripts: int) -> None:
+    report = audit(of_factory(specimen.factory, pb.zCDP(specimen.rho)), replace(SHORT, scripts=scripts), processes=1)
+    assert [part.name for part in report.parts if part.flaws] == ["2 noise"]
+
+
+@pytest.mark.parametrize("kind", ["doubling", "contextual"])
+@pytest.mark.parametrize(
+    ("flaw", "total"),
+    [("", 1.0), ("_per_release", None), ("_beyond_cap", None), ("_third", None), ("_hidden", 1.0)],
+)
+def test_the_ledger_adds_up_every_release_that_holds_a_reward(flaw: str, total: float | None, kind: str) -> None:
+    """Unless it is forged, it tells what is wrong by itself."""
+    found = SPECIMENS.get(f"white_again{flaw}_{kind}")
+    if found is None:
+        assert flaw in ("_beyond_cap", "_third"), "of which there is one each"
+        return
+    target = of_factory(found.factory, pb.zCDP(found.rho))
+    agent = target.make()
+    for i in range(40):
+        agent.tell(target.ask(agent, i), float(i % 2))
+    assert target.claim is not None
+    spent, flaws = examine(agent.ledger, target.claim)
+    assert spent == pytest.approx(agent.ledger.total, rel=1e-9)
+    if total is None:
+        assert [flaw.title for flaw in flaws] == ["more was spent than promised"]
+    else:
+        assert spent == pytest.approx(total * found.rho, rel=1e-9)
+        assert not flaws
 
 
 @pytest.mark.parametrize(
@@ -65,22 +110,45 @@ def test_right_agents_are_not_accused_from_inside(specimen: Specimen) -> None:
 
 
 OWN = sorted(name for name, p in POLICIES.items() if p.__module__.startswith("private_bandits."))
-SHORTLY = [target for target in shipped() if target.claim or target.name.startswith("adac-")]
-"""One budget of each noise; without noise there is little that differs between policies."""
+SHORTLY = [target for target in shipped() if target.claim]
+"""One budget of each noise, every variant; without noise there is little that differs between policies."""
 NAMES = {target.name for target in SHORTLY}
-OTHER_BUDGETS = [target for name in OWN for target in shipped(name) if target.name not in NAMES]
+OTHERS = list({t.name: t for name in ("all", *OWN) for t in shipped(name) if t.name not in NAMES}.values())
+LARGE = [of_policy(pb.AdaCOFUL.example(pb.zCDP(0.5)))]
+"""With a factor that no replay uses up."""
+QUICK = replace(SHORT, scripts=1, draws=150, seconds=0.0)
+FROM_OUTSIDE = replace(SHORT, scripts=1, effort=Effort(scenarios=3, pilot=4, learn=30, test=60, longest=6))
+TIGHT = [target for target in SHORTLY if " tight " in target.name and not target.name.startswith("adac-ucb")]
+"""Of the policies of the paper; the short run audits AdaC-UCB in the README's tests."""
 
 
 @pytest.mark.parametrize(
-    "target",
-    [*SHORTLY, *(pytest.param(target, marks=pytest.mark.full) for target in OTHER_BUDGETS)],
-    ids=lambda t: t.name,
+    ("target", "thoroughness"),
+    [
+        *((target, QUICK) for target in SHORTLY),
+        *((target, FROM_OUTSIDE) for target in TIGHT),
+        *(
+            pytest.param(target, FROM_OUTSIDE, marks=pytest.mark.full)
+            for target in (*SHORTLY, *OTHERS, *LARGE)
+            if target not in TIGHT
+        ),
+    ],
+    ids=lambda value: value.name if isinstance(value, Target) else "from outside" if value.effort else "quick",
 )
-def test_every_shipped_policy_keeps_its_promise(target: Target) -> None:
-    little = Effort(scenarios=3, pilot=4, learn=30, test=60, longest=6)
-    report = audit(target, replace(SHORT, scripts=1, effort=little), processes=1)
+def test_every_shipped_policy_keeps_its_promise(target: Target, thoroughness: Thoroughness) -> None:
+    report = audit(target, thoroughness, processes=1)
     assert not report.violated, report.to_dict()
-    assert [part.name[0] for part in report.parts] == (["1", "2", "3", "3", "4"] if target.claim else ["1"])
+    expected = ["1", "2", "3", "3", "4"] if thoroughness.effort else ["1", "2", "4"]
+    assert [part.name[0] for part in report.parts] == (expected if target.claim else ["1"])
+
+
+@pytest.mark.parametrize("target", [t for t in TIGHT if t.offers is not None], ids=lambda t: t.name)
+def test_factors_that_are_audited_are_used_up_within_a_replay(target: Target) -> None:
+    factor = target.make().policy.factor
+    assert factor is not None
+    assert factor.cap is not None
+    long = [random_script(random.Random(seed), target.arms, 120) for seed in range(4)]
+    assert max(exact.replay(target, script, {}, None).rows for script in long) > 2 * factor.cap
 
 
 @pytest.mark.full
@@ -90,9 +158,26 @@ def test_the_audit_of_everything_shipped() -> None:
 
 def test_shipped_means_every_policy_with_every_noise_or_one_with_every_budget_it_serves() -> None:
     for name in OWN:
-        assert [t.name for t in shipped(name)] == [f"{name} {EXAMPLES[notion]}" for notion in POLICIES[name].notions]
-    kinds = {(name, EXAMPLES[notion].noise) for name in OWN for notion in POLICIES[name].notions}
+        policy = POLICIES[name]
+        full = f"{name} tight" if "tight" in policy.variants else name
+        assert [t.name for t in shipped(name)] == [f"{full} {EXAMPLES[notion]}" for notion in policy.notions]
+    kinds = {
+        (name, EXAMPLES[notion].noise, variant)
+        for name in OWN
+        for notion in POLICIES[name].notions
+        for variant in POLICIES[name].variants
+    }
     assert len(shipped()) == len(kinds)
+
+
+def test_a_variant_may_be_asked_for() -> None:
+    (target,) = shipped("adac-oful", pb.zCDP(0.1), "paper")
+    assert target.name == "adac-oful paper zCDP(rho=0.1)"
+    assert target.make().policy.factor is None
+    assert {t.name.split()[1] for t in shipped(variant="tight")} == {"tight"}
+    for name, variant in (("adap-ucb", "tight"), ("adac-ucb", "loose"), ("all", "loose")):
+        with pytest.raises(InvalidInput, match="variant"):
+            shipped(name, variant=variant)
 
 
 def test_the_dearest_reward_costs_the_whole_budget() -> None:

@@ -17,9 +17,11 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+import private_bandits as pb
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments import drawing
 from private_bandits.experiments import reproduce as command
+from private_bandits.experiments.build import study_of
 from private_bandits.experiments.data import EXPERIMENTS, Experiment
 from private_bandits.experiments.files import Folder
 from private_bandits.experiments.outcome import Outcome
@@ -127,6 +129,29 @@ def test_a_file_that_cannot_be_made_leaves_the_old_one(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         folder.put_made("a.txt", fail)
     assert [(path.name, path.read_text()) for path in tmp_path.glob("*.txt")] == [("a.txt", "old")]
+
+
+def test_variants_on_several_worlds(tmp_path: Path) -> None:
+    """Rows, settings and the table tell variants and worlds apart, and numbers are those of `simulate`."""
+    experiment = EXPERIMENTS["linear-tight"].resized(1000, 2)
+    outcome = reproduce(tmp_path, experiment, seed=7)
+    settings = json.loads((tmp_path / "settings.json").read_text())["linear-tight"]
+    assert len(settings["environments"]) == len({entry.instance for entry in experiment.entries}) == 6
+    rows = outcome.summary()
+    assert {(row["variant"], row["instance"]) for row in rows} >= {
+        ("paper", "as in the paper"),
+        ("tight", "d = 3 and K = 100 drawn"),
+    }
+    study = study_of(experiment, seed=7)
+    for row, said in zip(rows[-2:], settings["policies"][-2:], strict=True):
+        world = study.environments[row["label"]]
+        assert settings["environments"][said["environment"]] == str(world)
+        assert (said["variant"], "actions" in said) == (row["variant"], False)
+        alone = pb.simulate({"p": study.policies[row["label"]]}, world, 1000, 2, seed=7, progress=False)
+        assert row["regret_mean"] == alone.final["p"].mean()
+    printed = io.StringIO()
+    outcome.print(Console(file=printed, width=200))
+    assert f"{rows[0]['regret_mean']:,.0f} ±" in printed.getvalue()  # the first variant on the first world
 
 
 def test_settings_say_what_was_run(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def missed(cls: type[pb.AdaCGOPE], rho: float, delta: float, runs: int) -> float
             if len(agent.ledger) > releases:
                 releases = len(agent.ledger)
                 failed |= any(not e.low <= means[e.action] <= e.high for e in agent.estimates(delta))
-        assert releases > 1
+        assert releases
         wrong += failed
     return wrong / runs
 

@@ -272,7 +272,8 @@ def play(policy: pb.AdaCOFUL, world: Any, horizon: int, chance: np.random.Genera
         policy.arrive(state, 0, weight)
         total, count = total + np.array(weight) * world.draw_reward(chance, actions[chosen]), count + 1
         if policy.due(state, 0, count, {}):
-            noisy: Any = SimpleNamespace(values=total + noise_sd * chance.standard_normal(len(total)), count=count)
+            values = total + noise_sd * chance.standard_normal(len(total))
+            noisy: Any = SimpleNamespace(values=values, counts=(count,))
             policy.learn(state, noisy, step)
             total, count = np.zeros(policy.dimension), 0
     return regret

@@ -24,7 +24,7 @@ from private_bandits.theory import (
     linear_lower,
     linear_threshold,
 )
-from private_bandits.theory.lower import LARGEST_GAP
+from private_bandits.theory.lower import LARGEST_GAP, Rewards, linear_lower_size
 
 
 def test_finite_by_hand() -> None:
@@ -108,10 +108,12 @@ def test_a_policy_that_ignores_rewards_is_as_private_as_can_be_and_above_the_bou
         assert value <= steps * gap * (k - 1) / k
 
 
-def worst(policies: dict[str, Policy[Any]], gap: float, arms: int, horizon: int) -> dict[str, float]:
+def worst(
+    policies: dict[str, Policy[Any]], gap: float, arms: int, horizon: int, rewards: Rewards = "gaussian"
+) -> dict[str, float]:
     """The largest mean regret over the proof's instances, less five standard errors."""
     found = dict.fromkeys(policies, 0.0)
-    for number, world in enumerate(finite_instances(arms, gap)):
+    for number, world in enumerate(finite_instances(arms, gap, rewards)):
         result = pb.simulate(policies, world, horizon, runs=100, seed=number, progress=False)
         for name, regret in result.final.items():
             found[name] = max(found[name], regret.mean() - 5 * regret.std(ddof=1) / 10)
@@ -128,6 +130,7 @@ def test_measured_regret_is_above_the_lower_bound_on_its_instances(rho: float, h
     policies: dict[str, Policy[Any]] = {
         "adac-ucb": pb.AdaCUCB(arms, pb.zCDP(rho), beta=3.1, variant="paper"),
         "adac-ucb, beta 1": pb.AdaCUCB(arms, pb.zCDP(rho), beta=1, variant="paper"),
+        "adac-ucb tight": pb.AdaCUCB(arms, pb.zCDP(rho), beta=1, variant="tight"),
         "adap-ucb": pb.AdaPUCB(arms, pb.PureDP(math.sqrt(2 * rho)), beta=1),
         "dp-se": pb.DPSE(arms, pb.PureDP(math.sqrt(2 * rho))),
     }
@@ -138,8 +141,9 @@ def test_measured_regret_is_above_the_lower_bound_on_its_instances(rho: float, h
         assert not bound.holds or max(regrets[name] for regrets in found.values()) >= bound.value
 
 
+@pytest.mark.parametrize("variant", pb.AdaCGOPE.variants)
 @pytest.mark.parametrize("rho", [1e-6, 1.0])
-def test_measured_regret_of_elimination_is_above_the_linear_bound(rho: float) -> None:
+def test_measured_regret_of_elimination_is_above_the_linear_bound(rho: float, variant: str) -> None:
     """Corners of [-1, 1]^2 and every theta of the proof, of both its sizes; N(0, 1) noise."""
     horizon = 10**4
     bound = linear_lower(2, horizon, rho)
@@ -147,10 +151,41 @@ def test_measured_regret_of_elimination_is_above_the_linear_bound(rho: float) ->
     regrets = []
     for size in (1 / math.sqrt(horizon), 1 / (horizon * math.sqrt(2 * rho))):
         for world in linear_instances(2, size):
-            policy = pb.AdaCGOPE(world.actions, pb.zCDP(rho), variant="paper", action_norm=math.sqrt(2))
+            policy = pb.AdaCGOPE(world.actions, pb.zCDP(rho), variant=variant, action_norm=math.sqrt(2))
             result = pb.simulate({"gope": policy}, world, horizon, runs=20, progress=False).final["gope"]
             regrets.append(result.mean() - 5 * result.std(ddof=1) / math.sqrt(20))
     assert max(regrets) >= bound.value
+
+
+@pytest.mark.parametrize("rho", [1e-7, 1.0])
+def test_measured_regret_is_above_the_bound_for_rewards_of_0_and_1(rho: float) -> None:
+    best, at = finite_lower_scan(4, 10**4, rho, "binary")
+    policies: dict[str, Policy[Any]] = {
+        variant: pb.AdaCUCB(4, pb.zCDP(rho), beta=1, variant=variant) for variant in pb.AdaCUCB.variants
+    }
+    assert min(worst(policies, at, 4, 10**4, "binary").values()) >= best
+
+
+def test_the_bound_for_rewards_of_0_and_1_by_hand() -> None:
+    """Without privacy and with a tiny gap KL is 8 n gap^2: four times the Gaussian one, so half of the bound."""
+    coins, at = finite_lower_scan(4, 10**8, math.inf, "binary")
+    normal, gap = finite_lower_scan(4, 10**8, math.inf)
+    assert (coins, at) == pytest.approx((normal / 2, gap / 2), rel=0.02)
+    # two steps, K = 2, rho so small that KL is near 0: T gap/8 at the largest gap, 0.2
+    assert finite_lower_scan(2, 2, 1e-12, "binary") == pytest.approx((2 * 0.2 / 8, 0.2), rel=1e-6)
+    # the coin's KL, from its definition: -log(1 - 16 gap^2)/2 of each of T/(K-1) plays
+    value, at = finite_lower_scan(3, 50, math.inf, "binary")
+    p = 0.5 + 2 * at
+    kl = 0.5 * math.log(0.5 / p) + 0.5 * math.log(0.5 / (1 - p))
+    assert value == pytest.approx(50 * at / 8 * math.exp(-25 * kl), rel=1e-9)
+
+
+def test_the_size_of_the_hard_parameter() -> None:
+    assert linear_lower_size(10**4, pb.PureDP(0.001)) == pytest.approx(0.1)  # 1/(epsilon T)
+    assert linear_lower_size(10**4, 1.0) == 0.01  # 1/sqrt(T) is the larger
+    for rho in (1e-7, 1e-3):  # it is what the bound's condition is about
+        met = dict(linear_lower(2, 10**4, rho).assumptions).get("the hard theta leaves mean rewards in [-1, 1]", True)
+        assert met == (2 * linear_lower_size(10**4, rho) <= 1)
 
 
 def test_instances_are_those_of_the_proofs() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def test_a_phase_as_printed_reaches_what_it_aims_at(rho: float, phase: int) -> N
 
 def test_ellipsoid_widths_by_hand() -> None:
     # V = diag(2, 8), lambda = 1/2, d = 2, l = 3, rho = 1/2, T/delta = 10^4
-    options = {"horizon": 100, "regulariser": 0.5, "delta": 0.01, "parameter_norm": 2}
+    options: dict[str, Any] = {"horizon": 100, "regulariser": 0.5, "delta": 0.01, "parameter_norm": 2}
     policy = pb.AdaCOFUL(dimension=2, budget=pb.zCDP(0.5), variant="paper", **options)
     f = 2 + 2 * math.sqrt(2 * math.log(1e4)) + 2 * math.log(1e4)
     hand = math.sqrt(2 * math.log(100) + math.log(16 / 0.25)) + 2 * math.sqrt(0.5) + math.sqrt(4 * 3 * f / 2)

@@ -193,7 +193,7 @@ def _follow(
         elif move.kind == "restart" and path is not None:
             agent = _restart(agent, path, tape, trace)
         elif waiting and move.kind == "give up":
-            agent.give_up(waiting[move.which % len(waiting)])
+            trace.shown.append(_error(agent, partial(agent.give_up, waiting[move.which % len(waiting)])))
         elif waiting and move.kind == "tell":
             decision = waiting[move.which % len(waiting)]
             number = trace.numbers[decision.id]

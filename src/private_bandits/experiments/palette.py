@@ -36,7 +36,7 @@ def rho_colour(rho: float) -> Colour:
     """A sequential colour for log10(rho); the twin without privacy is ink.
 
     >>> rho_colour(1.0)
-    Colour(light='#b6308b', dark='#ea7457')
+    Colour(light='#c6417d', dark='#f0824d')
     """
     if math.isinf(rho):
         return INK

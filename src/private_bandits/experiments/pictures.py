@@ -23,6 +23,9 @@ from private_bandits.experiments.wording import rho_number
 if TYPE_CHECKING:
     import pandas as pd
 
+NONE = "none"
+"""Where a budget would stand, the twin without privacy."""
+
 
 @dataclass(frozen=True)
 class Series:
@@ -77,6 +80,10 @@ class Panel:
     margin: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
 
+    def x_of(self, place: float) -> float:
+        """What stands at a place of the x axis: the place itself, or infinity where that is marked as none."""
+        return math.inf if (place, NONE) in self.ticks else float(place)
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -96,7 +103,7 @@ class Picture:
                     yield {
                         "panel": panel.title,
                         "line": series.label,
-                        panel.x_label: float(x),
+                        panel.x_label: panel.x_of(x),
                         "value": float(y),
                         "low": float(low),
                         "high": float(high),
@@ -150,4 +157,4 @@ def rho_places(rhos: Sequence[float]) -> dict[float, float]:
 
 def rho_ticks(places: Mapping[float, float]) -> tuple[tuple[float, str], ...]:
     """Each rho in words where it stands."""
-    return tuple((place, "none" if math.isinf(rho) else rho_number(rho)) for rho, place in places.items())
+    return tuple((place, NONE if math.isinf(rho) else rho_number(rho)) for rho, place in places.items())

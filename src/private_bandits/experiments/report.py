@@ -188,7 +188,7 @@ def _last_rows(picture: Picture) -> Iterator[Mapping[str, Any]]:
                 yield {
                     "panel": panel.title,
                     "line": series.label,
-                    panel.x_label: float(series.x[place]),
+                    panel.x_label: panel.x_of(series.x[place]),
                     panel.y_label: float(series.y[place]),
                     "low (95 %)": float(series.low[place]),
                     "high (95 %)": float(series.high[place]),

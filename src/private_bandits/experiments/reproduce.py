@@ -18,7 +18,7 @@ from private_bandits.experiments.build import Study
 from private_bandits.experiments.cache import LIBRARIES, Cache, version_of
 from private_bandits.experiments.data import EXPERIMENTS
 from private_bandits.experiments.drawing import Painters
-from private_bandits.experiments.experiment import Experiment
+from private_bandits.experiments.experiment import Entry, Experiment
 from private_bandits.experiments.files import Folder
 from private_bandits.experiments.outcome import Outcome, plain_rho
 from private_bandits.experiments.runner import Compute, Plan, plan, run
@@ -39,6 +39,10 @@ LINE_EVERY = 20.0
 """Seconds between lines about the progress, where there is no terminal for a bar."""
 HERE = __package__
 EXTRA = "pip install 'private-bandits[experiments]'"
+
+
+SAID_BY_WORLDS = ("actions", "arms")
+"""Parameters that may be long, and are those of the environment."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -224,25 +228,30 @@ def _installed(module: str) -> bool:
 def settings_of(study: Study) -> dict[str, Any]:
     """All that the results of an experiment follow from, as plain data."""
     experiment = study.experiment
-    entries: list[dict[str, Any]] = [
-        {"label": entry.label, "rho": plain_rho(entry.rho), **study.policies[entry.label].to_dict()}
-        | ({"environment": str(study.environments[entry.label])} if entry.instance else {})
-        for entry in experiment.entries
-    ]
+    worlds = list(dict.fromkeys(str(study.environments[entry.label]) for entry in experiment.entries))
     return {
         "title": experiment.title,
         "setting": experiment.setting,
         "setting_as": experiment.setting_as,
         "guarantee": experiment.guarantee,
-        "environment": str(study.environment),
+        **({"environment": worlds[0]} if len(worlds) == 1 else {"environments": worlds}),
         "horizon": experiment.horizon,
         "runs": experiment.runs,
         "seed": study.seed,
         "checkpoints": study.checkpoints.tolist(),
-        "policies": entries,
+        "policies": [_entry_settings(study, entry, worlds) for entry in experiment.entries],
         "versions": {
             "private-bandits": __version__,
             "python": platform.python_version(),
             **{library: version_of(library) for library in LIBRARIES},
         },
     }
+
+
+def _entry_settings(study: Study, entry: Entry, worlds: list[str]) -> dict[str, Any]:
+    """Of one policy. Where there are several worlds it names its own by number, and leaves out what that one says."""
+    found = {"label": entry.label, "rho": plain_rho(entry.rho), **study.policies[entry.label].to_dict()}
+    if len(worlds) == 1:
+        return found
+    own = worlds.index(str(study.environments[entry.label]))
+    return {name: value for name, value in found.items() if name not in SAID_BY_WORLDS} | {"environment": own}

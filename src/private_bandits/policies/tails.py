@@ -65,17 +65,19 @@ def upper_bound(mean: Any, spread: Spread, log_odds: Any) -> NDArray[np.float64]
     [0.176, 0.599, 0.96]
     """
     twice = 2.0 * log_odds
-    low, noise = mean < 0.5, spread.noise * twice
+    half, noise = 0.5 * (mean < 0.5), spread.noise * twice
     curve = mean * (1.0 - np.minimum(mean, 1.0))  # above 1 nothing is excluded, and the bounds below are 1 at least
     # The larger root q of (q - mean)^2 = bend q(1 - q) + level. If there is none every q is excluded: the apex will do.
-    bend = spread.rewards * (twice / 3.0)  # level: bend/2 + noise
+    bend = spread.rewards * twice / 3.0  # level: bend/2 + noise
     inside = bend * (0.75 * bend + (curve + (0.5 + noise))) + noise
     by_variance = (mean + 0.5 * bend + np.sqrt(np.maximum(inside, 0.0))) / (1.0 + bend)
     rate = spread.weight * twice
-    bend = rate * low  # level: noise; from 1/2 on there is no bend, and the level is rate mean (1 - mean) + noise
-    inside = rate * curve + bend * (0.25 * bend + noise) + noise
-    by_rate = (mean + 0.5 * bend + np.sqrt(np.maximum(inside, 0.0))) / (1.0 + bend)
-    found: NDArray[np.float64] = np.where(by_rate >= 1.0 - 0.5 * low, by_variance, np.minimum(by_rate, by_variance))
+    bend = (
+        rate * half
+    )  # half of it. Level: noise; from 1/2 on there is no bend, but a level of rate mean (1 - mean) more
+    inside = rate * curve + bend * (bend + (noise + noise)) + noise
+    by_rate = (mean + bend + np.sqrt(np.maximum(inside, 0.0))) / (1.0 + (bend + bend))
+    found: NDArray[np.float64] = np.where(by_rate >= 1.0 - half, by_variance, np.minimum(by_rate, by_variance))
     return found
 
 

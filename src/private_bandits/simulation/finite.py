@@ -63,7 +63,6 @@ class Runs(ABC):
             sums[group] = self.environment.reward_sums(generator, arm[group], count[group])
             noise[group] = noise_draws(policy.promise, moved, generator, group.stop - group.start)
         self.learn(arm, count, sums, noise)
-        self.released[self.row, arm] += count
 
     @abstractmethod
     def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
@@ -84,6 +83,7 @@ class LastReleases(Runs):
     def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
         """Forget the arm's mean before."""
         divisor = np.maximum(count, 1)
+        self.released[self.row, arm] += count
         self.last[self.row, arm] = divisor
         self.means[self.row, arm] = (sums + noise) / divisor
 
@@ -121,9 +121,11 @@ class AllReleases(Runs):
 
     def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
         """What is new in the release moves the arm's mean, which is in reward ranges above the lowest reward."""
-        here, means = self.first + arm, self.means.reshape(-1)
+        here, means, released = self.first + arm, self.means.reshape(-1), self.released.reshape(-1)
+        earlier = released.take(here)
+        released[here] = earlier + count
         # Nothing released of the arm: its first release; 1, 2, 4, ... rewards: the second, third, fourth.
-        number = self.table + np.frexp(self.released.take(here))[1]
+        number = self.table + np.frexp(earlier)[1]
         slope, gain, *spread = self.tables.take(number, axis=1)
         sums, noise = (sums - self.low * count) / self.width, noise / self.width
         new, mean = sums + noise + self.before.take(here), means.take(here)
@@ -135,7 +137,8 @@ class AllReleases(Runs):
 
     def choose(self) -> Integers:
         """By the upper bound of each arm's mean."""
-        log_odds = (self.beta * np.log(self.time + 1))[:, None]
+        # As long as the arms are: a column that is stretched anew by each product takes four times as long.
+        log_odds = np.repeat(self.beta * np.log(self.time + 1), self.means.shape[1]).reshape(self.means.shape)
         spread = Spread(*self.spread.reshape(3, *self.means.shape))
         chosen, size = np.zeros(len(self.row), dtype=np.int64), max(1, CACHED // self.means.shape[1])
         for rows in (slice(first, first + size) for first in range(0, len(chosen), size)):

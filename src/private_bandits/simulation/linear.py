@@ -61,9 +61,10 @@ class PhasedRuns:
     def play_phase(self, phase: int) -> int:
         """Every run that has not reached the horizon plays the phase; how many of them go on."""
         groups: dict[tuple[tuple[int, ...], int | None], list[Run]] = {}
+        leads = self.policy.lead > 0
         for run in self.runs:
             if run.time < self.horizon:
-                groups.setdefault((run.active, run.best if self.policy.lead else None), []).append(run)
+                groups.setdefault((run.active, run.best if leads else None), []).append(run)
         for (active, best), members in groups.items():
             self._play_group(phase, active, best, members)
         return sum(run.time < self.horizon for run in self.runs)

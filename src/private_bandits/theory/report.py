@@ -245,7 +245,8 @@ def as_text(problem: Problem) -> str:
         for bound in bounds_of(problem)
     )
     return (
-        f"{formulas}\n\nLower bounds are about the worst instance of their class, not about this one. Below {name} = "
-        f"{at:.3g} their private part is the larger. An order has constants of one, and bounds nothing by "
-        f"itself. An upper bound above {most_of(problem):,.0f}, the most that regret can be, says nothing."
+        f"{formulas}\n\nUpper bounds are about policies as published, variant 'paper'. Lower bounds are about all "
+        f"policies, and about the worst instance of their class, not this one. Below {name} = {at:.3g} their private "
+        "part is the larger. An order has constants of one, and bounds nothing by itself. An upper bound above "
+        f"{most_of(problem):,.0f}, the most that regret can be, says nothing."
     )
