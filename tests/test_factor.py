@@ -27,7 +27,8 @@ def door(budget: pb.budget.Budget, factor: Factor | None, seed: int | None = Non
 
 def play(one: Door, counts: list[int], generator: np.random.Generator) -> tuple[list[int], list[tuple[float, ...]]]:
     """Release as many episodes, of so many rewards each: their exact sums, and what was released."""
-    sums, values, kept = [], [], ()
+    sums, values = list[int](), list[tuple[float, ...]]()
+    kept: tuple[Episode, ...] = ()
     for number, count in enumerate(counts, 1):
         episode = one.open_episode(0, number, 1)
         episode.kept = kept

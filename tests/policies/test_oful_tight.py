@@ -39,6 +39,7 @@ def policy_with_cap(budget: Any, cap: int) -> pb.AdaCOFUL:
 def run(agent: pb.Agent, steps: int, seed: int = 0) -> tuple[list[Floats], list[float]]:
     """Rows that were played, on the grid, and rewards."""
     generator, played, rewards = np.random.default_rng(seed), [], []
+    assert isinstance(agent.policy, pb.AdaCOFUL)
     unit = agent.policy.unit
     for _ in range(steps):
         rows = rows_of(generator)
