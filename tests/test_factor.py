@@ -11,10 +11,11 @@ import pytest
 
 import private_bandits as pb
 from private_bandits.episode import Correlated, Episode
-from private_bandits.errors import CapacityExceeded, InvalidInput
+from private_bandits.errors import AgentClosed, CapacityExceeded, InvalidInput
 from private_bandits.factor import HALF_BEFORE, Factor, square_root
 from private_bandits.ledger import Ledger
 from private_bandits.moments import MomentScale
+from private_bandits.policies import POLICIES
 from private_bandits.release import Door
 from private_bandits.rewards import RewardRange
 
@@ -187,3 +188,41 @@ def test_places_and_covers() -> None:
 def test_an_episode_of_its_own_is_unchanged_by_factors() -> None:
     episode = Episode(3, 1, 1, door(pb.zCDP(1.0), None).grid)
     assert (episode.factor, episode.multipliers) == (None, {"3/1": 1.0})
+
+
+@pytest.mark.parametrize("name", ["adac-ucb", "adac-oful", "adac-gope"])
+@pytest.mark.parametrize("step", ["ledger", "policy"])
+def test_an_agent_in_memory_ends_where_a_release_was_cut_short(
+    name: str, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy that missed one would read the next ones, which hold its episode again, wrongly."""
+    policy = POLICIES[name].example(pb.zCDP(1))
+    agent = pb.Agent(policy)
+    actions = None if policy.arm_names else np.eye(2)
+
+    def cut(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for _ in range(50):
+        agent.tell(agent.ask(actions=actions), 1.0)
+    monkeypatch.setattr(*((Ledger, "append", cut) if step == "ledger" else (type(policy), "learn", cut)))
+
+    def play() -> None:
+        while True:
+            agent.tell(agent.ask(actions=actions), 1.0)
+
+    with pytest.raises(KeyboardInterrupt):
+        play()
+    monkeypatch.undo()
+    for look in (lambda: agent.ask(actions=actions), agent.estimates, lambda: agent.ledger):
+        with pytest.raises(AgentClosed, match="interrupted"):
+            look()
+
+
+@pytest.mark.parametrize(
+    ("multipliers", "unit", "cap"),
+    [((), 1, None), ((2, -1), 2, None), ((2, 0), 2, None), ((3, 1), 3, None), ((1, 1), 2, None), ((1,), 1, 0)],
+)
+def test_what_is_no_factor_is_refused(multipliers: tuple[int, ...], unit: int, cap: int | None) -> None:
+    with pytest.raises(InvalidInput, match="factor needs"):
+        Factor(multipliers, unit, cap)

@@ -474,13 +474,16 @@ class Agent:
             self._people.count_rewards_of(person, 1)
         row = None
         if whole is not None:
+            self._dirty = True  # in memory too: what a policy missed of a release it would read wrongly from the next
             try:
                 row = self._release(episode, weight, reward, whole)
             except NoiseFailed as failed:  # raised before anything was written; nothing else may open it again
                 undo()
                 self._reopen(key, decision, offered)
+                self._dirty = self._lasting
                 return failed.with_traceback(None)
             self._learn(row)
+            self._dirty = self._lasting
         else:
             episode.add(weight, reward)
         if self._file is not None:

@@ -101,31 +101,54 @@ def optimal_design(actions: ArrayLike, tol: float = 1e-3) -> Design:
 def rough_design(actions: ArrayLike, tol: float) -> Design:
     """As `optimal_design`, in a tenth of the time where nothing is gained by leaving actions out.
 
-    That is for at most rank (rank + 1) / 2 actions, none of them zero, far from any dependence. From equal weights
-    w <- w * leverage / rank, by which log det V grows at every step (Silvey, Titterington and Torsney 1978). Then
-    actions are left out whose w * leverage adds up to at most tol / 5: V falls by no more than that part of it.
+    That is for at most rank (rank + 1) / 2 actions, far from any dependence. From equal weights w <- w * leverage /
+    rank, by which log det V grows at every step (Silvey, Titterington and Torsney 1978). Then actions are left out
+    whose w * leverage adds up to at most tol / 5: V falls by no more than that part of it.
 
     >>> design = rough_design([[1.0, 0.0], [0.0, 1.0], [0.1, 0.1]], tol=0.1)
     >>> design.weights.round(9).tolist(), round(design.leverage, 9)
     ([0.5, 0.5, 0.0], 2.0)
     """
     rows = checked(actions)
-    count, rank = rows.shape
-    if not rank <= count <= rank * (rank + 1) // 2 or not rows.any(axis=1).all():
+    count, rank = len(rows), min(rows.shape)
+    if count > rank * (rank + 1) // 2:
         return optimal_design(actions, tol)
-    sizes = np.linalg.svd(rows, compute_uv=False)
-    if sizes[-1] < WELL * sizes[0]:
-        return optimal_design(actions, tol)
-    weights = np.full(count, 1 / count)
+    basis = plain_basis(rows)
+    weights = rough_weights(rows @ basis, np.full((1, count), True), tol)[0]
+    return certified(rows @ basis, weights, basis) if weights.any() else optimal_design(actions, tol)
+
+
+def plain_basis(rows: Floats) -> Floats:
+    """An orthonormal basis of the span of rows that are far from any dependence; the identity if they are enough."""
+    count, dimension = rows.shape[-2:]
+    return np.linalg.qr(rows.mT)[0] if count < dimension else np.eye(dimension)
+
+
+def rough_weights(rows: Floats, among: NDArray[np.bool_], tol: float) -> Floats:
+    """The weights of `rough_design` for several sets of the rows, a line each; zeros where it has none.
+
+    among: which rows are in the set, a line each. rows: the same for all sets, or some for each.
+    """
+    rank = rows.shape[-1]
+    found = np.zeros(among.shape)
+    squares = np.linalg.eigvalsh((rows.mT * among[:, None]) @ rows)
+    left = np.flatnonzero(squares[:, 0] >= WELL**2 * squares[:, -1])
+    rows = np.broadcast_to(rows, (len(among), *rows.shape[-2:]))
+    weights = among[left] / among[left].sum(axis=1, keepdims=True)
     for _ in range(ROUNDS):
-        projection = np.linalg.qr(np.sqrt(weights)[:, None] * rows)[0]
-        shares = np.einsum("ij,ij->i", projection, projection) / rank  # weight times leverage, over the rank
-        if (shares <= (1 + 0.6 * tol) * weights).all():
-            order = np.argsort(shares)
-            weights[order[np.cumsum(shares[order]) * rank <= 0.2 * tol]] = 0
-            return certified(rows, weights / weights.sum(), np.eye(rank))
-        weights = shares / shares.sum()
-    return optimal_design(actions, tol)
+        points = rows[left]
+        inverse = np.linalg.inv((points.mT * weights[:, None]) @ points)
+        shares = weights * ((points @ inverse) * points).sum(axis=2) / rank
+        good = (shares <= (1 + 0.6 * tol) * weights).all(axis=1)
+        order = np.argsort(shares[good], axis=1)
+        light = np.cumsum(np.take_along_axis(shares[good], order, 1), axis=1) * rank <= 0.2 * tol
+        kept = weights[good]
+        np.put_along_axis(kept, order, np.where(light, 0, np.take_along_axis(kept, order, 1)), 1)
+        found[left[good]] = kept / kept.sum(axis=1, keepdims=True)
+        left, weights = left[~good], shares[~good] / shares[~good].sum(axis=1, keepdims=True)
+        if not len(left):
+            break
+    return found
 
 
 def small_design(actions: ArrayLike) -> Design:

@@ -50,7 +50,7 @@ class Grid:
 
     def fits(self, l2: int, l1: int) -> int:
         """How many rewards of weights up to these norms fit into a sum. Sum and noise both grow with the weight."""
-        room = (self.capacity + self.tail * self.steps) // self.steps - self.tail * max(1, l1)
+        room = (self.capacity + self.tail * self.steps) // self.steps - self.tail * max(1, l1, l2)
         return room // max(1, l2)  # no coordinate exceeds the L2 norm
 
     def holds(self, matrix: list[list[int]], most: list[int], largest: list[int]) -> bool:

@@ -23,6 +23,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from private_bandits.errors import InvalidInput
+
 Part = TypeVar("Part")
 
 UNIT = 2**8
@@ -40,6 +42,14 @@ class Factor:
     multipliers: tuple[int, ...]
     unit: int
     cap: int | None = None
+
+    def __post_init__(self) -> None:
+        whole = all(type(c) is int and c > 0 for c in self.multipliers) and self.multipliers[:1] == (self.unit,)
+        if not whole or self.unit & (self.unit - 1) or not (self.cap is None or self.cap >= 1):
+            raise InvalidInput(
+                "a factor needs whole multipliers above zero, the first of them its unit, a power of two, and a cap of "
+                f"at least one, got {self.multipliers[:8]}, {self.unit}, {self.cap}"
+            )
 
     @cached_property
     def column(self) -> Fraction:

@@ -66,7 +66,7 @@ class Settings:
         """What to_dict wrote."""
         policy = policy_from_dict(data.pop("policy"))
         for name, own in _sharing(policy).items():
-            stored = data.pop(name, own)
+            stored = data.pop(name, own if name == "tree_levels" else None)  # older files know no factors
             if stored != own:  # rewards in the file would be in other releases than share the budget
                 raise AgentFileInvalid(
                     f"the file was made by another {type(policy).__name__}, with {name} {stored}: this one has {own}"
@@ -289,6 +289,8 @@ class SqliteStore:
     def _load_episodes(self, open_episode: Callable[[int, int, int], Episode]) -> dict[int, Episode]:
         found = {episode.key: episode for episode in self._sums("SELECT private FROM episodes", open_episode)}
         for part in self._sums("SELECT private FROM kept ORDER BY key, number", open_episode):
+            if part.key not in found:
+                raise AgentFileInvalid(f"{self._path} is damaged: it holds earlier sums of {part.key} and no open one")
             found[part.key].kept += (part,)
             self._kept[part.key] = found[part.key].kept
         return found

@@ -222,7 +222,7 @@ def slow_width(policy: pb.AdaCOFUL, gram: Floats, releases: int, spread: float) 
     full, rest = divmod(releases, n)
     variance = column * (full * (decoder[-1] ** 2).sum() + ((decoder[rest - 1] ** 2).sum() if rest else 0.0))
     sd = spread * policy.context_norm * math.sqrt(policy.promise.variance_factor * variance)
-    q = 1.001 * chi2.isf(delta / (2 * n), d)
+    q = 1.001 * chi2.isf(delta / (2 * n + 2), d)
     rewards = spread / 2 * math.sqrt(2 * math.log(2 / delta) + math.log(np.linalg.det(gram) / policy.regulariser**d))
     least = np.linalg.eigvalsh(gram)[0]
     return float(rewards + math.sqrt(policy.regulariser) * policy.parameter_norm + sd * math.sqrt(q / least))

@@ -230,3 +230,32 @@ def test_published_phases_have_not_changed(cls: type[PhasedElimination], level: 
     if cls is pb.AdaCGOPE:
         rest = "variant='paper', tol=0.001, phase_factor=1.0, phase_length='paper')"
         assert repr(policy).endswith(f"{policy.described!r}, delta=0.001, {rest}")
+
+
+def test_equal_best_actions_are_kept_together() -> None:
+    """Their width is zero, and their means differ in the last digits."""
+    chance = np.random.default_rng(0)
+    for _ in range(60):
+        rows = chance.normal(size=(6, 3))
+        rows /= 1.001 * np.linalg.norm(rows, axis=1, keepdims=True)
+        rows = np.vstack([rows, rows])[chance.permutation(12)]
+        theta = 0.9 * rows[0]
+        means = rows @ theta
+        best = set(np.flatnonzero(means >= means.max() - 1e-12).tolist())
+        agent = pb.Agent(pb.AdaCGOPE(rows, pb.NoPrivacy(), delta=1e-6, phase_factor=0.02), reward_range=(-1, 1))
+        for _ in range(400):
+            decision = agent.ask()
+            agent.tell(decision, float(means[decision.action]))
+        assert best <= set(agent.learned["active"])
+        assert len(agent.ledger) > 1
+
+
+def test_actions_that_floats_cannot_tell_apart_need_no_phase() -> None:
+    best = np.array([0.6, 0.3])
+    rows = np.array([best, best * (1 + 2e-16), [-0.6, 0.1], [0.1, -0.8]])
+    assert (rows[0] != rows[1]).any()
+    agent = pb.Agent(pb.AdaCGOPE(rows, pb.NoPrivacy(), phase_factor=0.01), reward_range=(-1, 1))
+    for _ in range(1500):
+        decision = agent.ask()
+        agent.tell(decision, float(rows[decision.action] @ [0.9, 0.2]))
+    assert set(agent.learned["active"]) == {0, 1}

@@ -14,7 +14,7 @@ import private_bandits as pb
 from private_bandits.environments import Integers
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.phased import PhasedElimination
-from private_bandits.simulation import steps
+from private_bandits.simulation import linear, steps
 
 Floats = NDArray[np.float64]
 
@@ -98,6 +98,47 @@ def test_same_distribution_as_the_agent(cls: type[PhasedElimination], variant: s
     for i in range(2):
         error = math.hypot(slow[:, i].std(ddof=1) / math.sqrt(60), fast[:, i].std(ddof=1) / math.sqrt(4_000))
         assert abs(slow[:, i].mean() - fast[:, i].mean()) <= 4 * error + 1e-9
+
+
+@pytest.mark.parametrize("rho", [0.001, 1.0])
+@pytest.mark.parametrize(("k", "d"), [(20, 3), (30, 10)])
+def test_plans_of_many_groups_are_those_of_each(k: int, d: int, rho: float) -> None:
+    """Sets of every size that has a rough design, also of fewer actions than dimensions."""
+    policy = pb.AdaCGOPE(directions(9, k, d), pb.zCDP(rho), delta=0.01)
+    generator = np.random.default_rng(1)
+    for size in range(2, min(k, d * (d + 1) // 2) + 1):
+        sets = [tuple(sorted(generator.choice(k, size, replace=False).tolist())) for _ in range(5)]
+        batch = linear.Batch.of(policy, 3, min(size, d), [(active, active[0]) for active in sets])
+        assert batch.keys
+        for (active, best), counts in zip(batch.keys, batch.counts, strict=True):
+            expected = policy.plan(3, active, best)
+            assert dict(zip(batch.arms[counts > 0].tolist(), counts[counts > 0].tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("rho", [0.001, 0.1, math.inf])
+def test_groups_together_have_the_distribution_of_groups_one_by_one(
+    rho: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in small blocks of groups and runs."""
+    environment = pb.Linear(directions(10, 12, 4), directions(11, 1, 4)[0])
+    budget = pb.NoPrivacy() if math.isinf(rho) else pb.zCDP(rho)
+    policy = pb.AdaCGOPE(environment.actions, budget, delta=0.5)
+
+    def regrets(kind: type[linear.PhasedRuns], seed: int) -> Floats:
+        state, phase = kind(policy, environment, 10**5, 1_000, np.random.default_rng(seed)), 1
+        while state.play_phase(phase):
+            phase += 1
+        return state.curves(np.array([10**3, 10**4, 10**5]))
+
+    one_by_one = regrets(linear.PhasedRuns, 1)
+    together = regrets(linear.ShortPhasedRuns, 2)
+    error = np.hypot(one_by_one.std(axis=0, ddof=1), together.std(axis=0, ddof=1)) / math.sqrt(1_000)
+    assert (np.abs(one_by_one.mean(axis=0) - together.mean(axis=0)) <= 4 * error + 1e-9).all()
+    assert error[-1] > 0
+    monkeypatch.setattr(linear, "ENTRIES", 2_000)
+    np.testing.assert_allclose(
+        regrets(linear.ShortPhasedRuns, 3).mean(axis=0), together.mean(axis=0), atol=6 * error.max()
+    )
 
 
 def plain_loop(

@@ -64,7 +64,7 @@ def test_ellipsoid_widths_by_hand() -> None:
     # tight: n = floor(2 log2(1 + 100)) = 13, S_13 and S_3 of c = 1, 1/2, 3/8, ...; chi-square with two degrees
     tight = replace(policy, variant="tight")
     squares = [(math.comb(2 * k, k) / 4**k) ** 2 for k in range(13)]
-    chi = -2 * math.log(0.01 / 26)
+    chi = -2 * math.log(0.01 / 28)  # for n + 1 releases, as one may be a log's
     hand = math.sqrt(2 * math.log(200) + math.log(16 / 0.25)) + 2 * math.sqrt(0.5)
     hand += math.sqrt(4 * sum(squares) * sum(squares[:3]) * chi / 2)
     assert tight.cap == 13

@@ -12,7 +12,7 @@ import numpy as np
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.fit import Floats, Placement, between, on_the_estimate, on_the_sums
 from private_bandits.policies.phased import PhasedElimination, Solver
-from private_bandits.policies.phases import LEAD, pair_log_odds, pair_widths, quick_design, shortest_length
+from private_bandits.policies.phases import LEAD, ROUNDING, pair_log_odds, pair_widths, quick_design, shortest_length
 
 LENGTHS = ("paper", "own")
 
@@ -95,7 +95,7 @@ class AdaCGOPE(PhasedElimination):
         """As short as can be, for what is played; or Eq. (4), with d the dimension of the space; or the own length."""
         if self.tight:
             mix, log_odds = self.mix(active, best), pair_log_odds(phase, len(active), self.delta)
-            return shortest_length(log_odds, 2.0**-phase, mix.apart, mix.largest, self.promise.variance_factor)
+            return float(shortest_length(log_odds, 2.0**-phase, mix.apart, mix.largest, self.promise.variance_factor))
         if self.phase_length == "own":
             return self.length_for_own_noise(phase, active)
         size = len(self.actions[0]), len(self.actions)
@@ -108,7 +108,8 @@ class AdaCGOPE(PhasedElimination):
         if not self.tight:
             return super().slack(phase, means, whitened, decoder, noise_sd, width)
         errors = np.hstack([width / 2 * whitened, noise_sd * (whitened @ decoder)])
-        return pair_widths(errors, means.argmax(axis=-1), pair_log_odds(phase, len(whitened), self.delta)) / 2
+        pairs = pair_widths(errors, means.argmax(axis=-1), pair_log_odds(phase, len(whitened), self.delta))
+        return pairs / 2 + ROUNDING * width
 
     def reach(self, rounding: float, rewards: float, noise: float, peak: float, odds: float) -> float:
         """With the variances of rewards and noise added; as published, the widths."""

@@ -101,7 +101,7 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
 
     variant="tight" has the same regret per step with less noise: releases hold earlier episodes again, so that their
     noises go together (factor.py), and the sum of all carries S_n S_l instead of l of them, S_l = sum of c_k^2 over
-    k < l, n = `cap`: 5.4 instead of 60 at l = n = 60. f is the quantile of the chi-square distribution at delta/(2n),
+    k < l, n = `cap`: 5.6 instead of 60 at l = n = 60. f is the quantile of the chi-square distribution at delta/(2n+2),
     as noise changes at releases only, and delta/2 is left for the rewards. The width is right for any contexts, up to
     the horizon (docs/guarantees.md). Without privacy both variants are the same.
 
@@ -162,14 +162,19 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         return state
 
     @cached_property
-    def cap(self) -> int:
-        """How many releases there are at most, up to the horizon: det V cannot grow by 1 + C more often.
+    def _doublings(self) -> int:
+        """How often det V can grow by 1 + C, up to the horizon.
 
-        det V > (1 + C)^l lambda^d after l of them, and det V <= (lambda + T A^2/d)^d, A the largest norm.
+        det V > (1 + C)^l lambda^d after l times, and det V <= (lambda + T A^2/d)^d, A the largest norm.
         """
         d = self.dimension
         grown = d * math.log1p(self.horizon * self.context_norm**2 / (self.regulariser * d))
-        return int(max(1, min(MOST_RELEASES, grown / math.log1p(self.growth))))
+        return int(grown / math.log1p(self.growth))
+
+    @cached_property
+    def cap(self) -> int:
+        """How many releases a factor is for: as many as there may be, up to the horizon."""
+        return max(1, min(MOST_RELEASES, self._doublings))
 
     @cached_property
     def factor(self) -> Factor | None:
@@ -197,7 +202,8 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         """What the squared length of the noise stays below, in units of its variance, at all releases together."""
         if self.factor is None:
             return noise_tail(self.dimension, self.delta / self.horizon)
-        return squared_length(self.dimension, self.delta / (2 * self.cap))
+        # The first release may be a log's, for which det V has to grow by nothing.
+        return squared_length(self.dimension, self.delta / (2 * (self._doublings + 1)))
 
     def width(self, log_det: float, least: float, noise: float, spread: float) -> float:
         """Of the optimism. log_det, least: of V_tau and its eigenvalues. spread: the width of the reward range.

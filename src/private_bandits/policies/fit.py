@@ -22,7 +22,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Fit:
-    """Least squares for actions played so often, in the span of `basis` (orthonormal columns)."""
+    """Least squares for actions played so often, in the span of `basis` (orthonormal columns).
+
+    Several at once where the counts have several lines.
+    """
 
     basis: Floats
     roots: Floats
@@ -34,12 +37,12 @@ class Fit:
     def of(cls, played: Floats, counts: Floats, basis: Floats) -> Fit:
         """From the rows played and how often."""
         roots = np.sqrt(counts)
-        q, r = np.linalg.qr(roots[:, None] * (played @ basis))
+        q, r = np.linalg.qr(roots[..., None] * (played @ basis))
         return cls(basis, roots, q, r)
 
     def whitened(self, actions: Floats) -> Floats:
         """R^-T a for every action: <theta, a> = <phi, R^-T a>, and the norm of it is ||a|| in V^-1."""
-        return np.asarray(np.linalg.solve(self.r.T, (actions @ self.basis).T).T)
+        return np.asarray(np.linalg.solve(self.r.mT, (actions @ self.basis).mT).mT)
 
     def theta(self, phi: Floats) -> Floats:
         """The parameter, in the span."""

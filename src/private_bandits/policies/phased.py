@@ -142,6 +142,8 @@ class PhasedElimination(LinearPolicy[PhasedState]):
             return {}
         try:
             length = self.phase_factor * self.length(phase, active, best)
+            if not length:
+                return {}  # floats see no distance between these: as if they were equal
             mix = self.mix(active, best)
             found = mix.condition < ILL and (1 + self.lead) * length < LONGEST
         except (InvalidInput, np.linalg.LinAlgError):

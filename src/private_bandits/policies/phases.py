@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ LEAD = 2.0
 
 ROUGH = 0.1
 """Tolerance of the designs, at least: widths are those reached, and better designs do not show in the regret."""
+
+ROUNDING = 1e-9
+"""Of the reward range: equal actions, whose width together is zero, differ in the last digits of their means."""
 
 ENTRIES = 2**22
 """Distances that are looked at together."""
@@ -63,7 +67,7 @@ def pair_log_odds(phase: int, actions: int, delta: float) -> float:
     return math.log(max(1, actions - 1) * phase * (phase + 1) / delta)
 
 
-def shortest_length(log_odds: float, beta: float, apart: float, largest: float, variance_factor: float) -> float:
+def shortest_length(log_odds: Any, beta: float, apart: Any, largest: Any, variance_factor: float) -> Any:
     """The least c for which no two of the actions may seem 2 beta farther apart than they are, for rewards in [-1, 1].
 
     apart: the largest ||a - a'||^2 in V^-1 of two actions, largest: the largest ||a||^2 of a played one, both at c = 1.
@@ -76,9 +80,7 @@ def shortest_length(log_odds: float, beta: float, apart: float, largest: float, 
     16.0
     """
     rewards = log_odds * apart / (2 * beta**2)
-    if not rewards:
-        return 0.0
-    return rewards / 2 * (1 + math.sqrt(1 + 16 * variance_factor * largest / rewards))
+    return (rewards + np.sqrt(rewards * (rewards + 16 * variance_factor * largest))) / 2
 
 
 def farthest(points: Floats) -> float:
@@ -89,10 +91,11 @@ def farthest(points: Floats) -> float:
     """
     squares = (points * points).sum(axis=1)
     size = max(1, ENTRIES // len(points))
-    return max(
+    found = (
         float((squares[i : i + size, None] + squares - 2 * points[i : i + size] @ points.T).max())
         for i in range(0, len(points), size)
     )
+    return max(0.0, *found)  # equal points may be below by rounding
 
 
 def pair_widths(errors: Floats, leaders: NDArray[np.intp], log_odds: float) -> Floats:

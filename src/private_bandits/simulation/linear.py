@@ -7,13 +7,18 @@ that matters, share design and plan.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from private_bandits.design import plain_basis, rough_weights
 from private_bandits.environments import FiniteEnvironment, Floats, Integers
+from private_bandits.policies.adac_gope import AdaCGOPE
 from private_bandits.policies.fit import Fit
-from private_bandits.policies.phased import PhasedElimination, surviving
+from private_bandits.policies.phased import LONGEST, PhasedElimination, surviving
+from private_bandits.policies.phases import ENTRIES, ROUGH, ROUNDING, farthest, pair_log_odds, shortest_length
 from private_bandits.progress import Report
 
 
@@ -28,13 +33,21 @@ class Run:
 
     def play(self, arms: Integers, counts: Integers, gaps: Floats) -> None:
         """One action after the other, so often."""
-        self.times.append(self.times[-1][-1] + np.cumsum(counts, dtype=float))
-        self.regrets.append(self.regrets[-1][-1] + np.cumsum(counts * gaps[arms]))
+        self.go_on(np.cumsum(counts, dtype=float), np.cumsum(counts * gaps[arms]))
+
+    def go_on(self, times: Floats, regrets: Floats) -> None:
+        """Stretches that end after so many more steps, with so much more regret."""
+        self.times.append(self.times[-1][-1] + times)
+        self.regrets.append(self.regrets[-1][-1] + regrets)
 
     @property
     def time(self) -> float:
         """Steps so far."""
         return float(self.times[-1][-1])
+
+
+Groups = dict[tuple[tuple[int, ...], int | None], list[Run]]
+"""Runs by what is active, and the best action."""
 
 
 class PhasedRuns:
@@ -60,14 +73,17 @@ class PhasedRuns:
 
     def play_phase(self, phase: int) -> int:
         """Every run that has not reached the horizon plays the phase; how many of them go on."""
-        groups: dict[tuple[tuple[int, ...], int | None], list[Run]] = {}
+        groups: Groups = {}
         leads = self.policy.lead > 0
         for run in self.runs:
             if run.time < self.horizon:
                 groups.setdefault((run.active, run.best if leads else None), []).append(run)
+        self._play_groups(phase, groups)
+        return sum(run.time < self.horizon for run in self.runs)
+
+    def _play_groups(self, phase: int, groups: Groups) -> None:
         for (active, best), members in groups.items():
             self._play_group(phase, active, best, members)
-        return sum(run.time < self.horizon for run in self.runs)
 
     def _play_group(self, phase: int, active: tuple[int, ...], best: int | None, members: list[Run]) -> None:
         plan = self.policy.plan(phase, active, best)
@@ -111,6 +127,134 @@ class PhasedRuns:
         return np.array([np.interp(checkpoints, np.concatenate(r.times), np.concatenate(r.regrets)) for r in self.runs])
 
 
+class ShortPhasedRuns(PhasedRuns):
+    """The same for the variant "tight" of AdaC-GOPE, whose runs soon differ in what is active.
+
+    So the linear algebra of many groups is done together, in arrays [group or run, action, coordinate]: actions that
+    are not active, or not played, have no weight. The formulas are those of policies/phases.py. Groups that have no
+    rough design, or no best action yet, are played as above.
+    """
+
+    def _play_groups(self, phase: int, groups: Groups) -> None:
+        dimension = self.policy.vectors.shape[1]
+        alike: dict[int, list[tuple[tuple[int, ...], int]]] = {}
+        for active, best in groups:
+            rank = min(len(active), dimension)
+            if best is not None and 2 <= len(active) <= rank * (rank + 1) // 2:
+                alike.setdefault(rank, []).append((active, best))
+        left, size = dict(groups), max(1, ENTRIES // self.policy.vectors.size)
+        for rank, keys in alike.items():
+            for start in range(0, len(keys), size):
+                batch = Batch.of(self.policy, phase, rank, keys[start : start + size])
+                self._play_batch(batch, left)
+        super()._play_groups(phase, left)
+
+    def _play_batch(self, batch: Batch, left: Groups) -> None:
+        """Play the phase of these groups, and take them out of those that are left."""
+        which: list[int] = []
+        finished: list[Run] = []
+        for i, (active, best) in enumerate(batch.keys):
+            played = np.flatnonzero(batch.counts[i])
+            played = np.array([batch.bests[i], *played[played != batch.bests[i]].tolist()])
+            counts, gaps = batch.counts[i, played], self.gaps[batch.arms[played]]
+            times, regrets = np.cumsum(counts, dtype=float), np.cumsum(counts * gaps)
+            for run in left.pop((active, best)):
+                run.go_on(times, regrets)
+                if run.time < self.horizon:
+                    which.append(i)
+                    finished.append(run)
+        size, estimate = max(1, ENTRIES // batch.vectors.size), batch.estimate(batch.counts)
+        for start in range(0, len(finished), size):
+            part = slice(start, start + size)
+            self._learn_together(batch, estimate, np.array(which[part]), finished[part])
+
+    def _learn_together(self, batch: Batch, estimate: Estimates, which: Integers, runs: list[Run]) -> None:
+        """which: the group of each run."""
+        whitened, weights = estimate
+        counts, among = batch.counts[which], batch.among[which]
+        sums = self.environment.reward_sums(self.generator, np.tile(batch.arms, len(runs)), counts.ravel())
+        phi = (sums.reshape(len(runs), 1, -1) @ weights[which])[:, 0]
+        # The weights are not rounded: what is released is phi.
+        noise_sd = self.width * np.sqrt(self.policy.promise.variance_factor * largest_squares(weights))[which, None]
+        phi += noise_sd * self._draws(phi.shape)
+        points = whitened[which]
+        means = np.where(among, (points @ phi[:, :, None])[:, :, 0], -np.inf)
+        leaders = means.argmax(axis=1)
+        apart = np.linalg.norm(points - points[np.arange(len(runs)), leaders][:, None], axis=2)
+        width = np.sqrt(2 * batch.log_odds[which, None]) * np.hypot(self.width / 2, noise_sd) * apart
+        kept = surviving(means, width / 2 + ROUNDING * self.width)
+        for run, leader, keep in zip(runs, batch.arms[leaders].tolist(), kept, strict=True):
+            run.best, run.active = leader, tuple(batch.arms[keep].tolist())
+
+
+Estimates = tuple[Floats, Floats]
+"""All actions whitened, and the weights of the rewards of each in phi, for each group (policies/fit.py)."""
+
+
+ROWS = ("bases", "among", "bests", "log_odds", "counts")
+"""What a batch has a row of for each group."""
+
+
+@dataclass
+class Batch:
+    """A phase of several groups that have sets of one rank active: of those that have a rough design."""
+
+    keys: list[tuple[tuple[int, ...], int]]
+    arms: Integers
+    """What is active in any of them. The arrays below are over these actions, a row a group."""
+    vectors: Floats
+    bases: Floats
+    among: NDArray[np.bool_]
+    """Whether an action is active."""
+    bests: Integers
+    log_odds: Floats
+    counts: Integers
+    """How often an action is played."""
+
+    @classmethod
+    def of(cls, policy: PhasedElimination, phase: int, rank: int, keys: list[tuple[tuple[int, ...], int]]) -> Batch:
+        """Planned as by policy.plan."""
+        arms = np.unique(np.concatenate([active for active, _ in keys]))
+        vectors = policy.vectors[arms]
+        among = np.array([np.isin(arms, active) for active, _ in keys])
+        found = plain_basis(np.array([policy.vectors[list(active[:rank])] for active, _ in keys]))
+        bases = np.broadcast_to(found, (len(keys), *found.shape[-2:]))
+        bests = np.searchsorted(arms, [best for _, best in keys])
+        log_odds = np.array([pair_log_odds(phase, len(active), policy.delta) for active, _ in keys])
+        shares = rough_weights(vectors @ bases, among, max(policy.tol, ROUGH))
+        batch = cls(keys, arms, vectors, bases, among, bests, log_odds, np.zeros(among.shape, np.int64))
+        batch, shares = batch.only(shares.max(axis=1) > 0), shares[shares.max(axis=1) > 0]
+        shares[np.arange(len(shares)), batch.bests] += policy.lead
+        return batch.planned(policy, phase, shares)
+
+    def planned(self, policy: PhasedElimination, phase: int, shares: Floats) -> Batch:
+        """With counts, for these shares, where exact sums have room for them."""
+        whitened, weights = self.estimate(shares)
+        apart = np.array([farthest(points[active]) for points, active in zip(whitened, self.among, strict=True)])
+        largest, factor = largest_squares(weights), policy.promise.variance_factor
+        length = policy.phase_factor * shortest_length(self.log_odds, 2.0**-phase, apart, largest, factor)
+        short = (length > 0) & ((1 + policy.lead) * length < LONGEST)
+        self.counts = np.ceil(np.where(short, length, 0)[:, None] * shares).astype(np.int64)
+        return self.only(short)
+
+    def only(self, chosen: NDArray[np.bool_]) -> Batch:
+        """Some of the groups."""
+        keys = [key for key, stays in zip(self.keys, chosen.tolist(), strict=True) if stays]
+        rows: dict[str, Any] = {name: getattr(self, name)[chosen] for name in ROWS}
+        return replace(self, keys=keys, **rows)
+
+    def estimate(self, counts: Floats | Integers) -> Estimates:
+        """For so many plays."""
+        fit = Fit.of(self.vectors, counts.astype(float), self.bases)
+        roots = fit.roots[:, :, None]
+        return fit.whitened(self.vectors), np.divide(fit.q, roots, out=np.zeros_like(fit.q), where=roots > 0)
+
+
+def largest_squares(weights: Floats) -> Floats:
+    """The largest squared norm of a weight, a number a group."""
+    return np.asarray((weights**2).sum(axis=2).max(axis=1))
+
+
 def regret_curves(
     policies: Sequence[PhasedElimination],
     environment: FiniteEnvironment,
@@ -123,7 +267,9 @@ def regret_curves(
     """Regret of every policy and run at the checkpoints: an array [policy, run, checkpoint]."""
     found = []
     for i, (policy, generator) in enumerate(zip(policies, generators, strict=True)):
-        state = PhasedRuns(policy, environment, horizon, runs, generator)
+        # A subclass may measure otherwise, which only its own methods know.
+        kind = ShortPhasedRuns if type(policy) is AdaCGOPE and policy.tight else PhasedRuns
+        state = kind(policy, environment, horizon, runs, generator)
         phase, left = 1, runs
         while left:
             left = state.play_phase(phase)
