@@ -33,7 +33,9 @@ class Release:
     noise, scale, sensitivity, steps: the mechanism, in integer units of the grid, to recompute the cost from.
     calibrated: its cost by the map of the mechanism, were the noise unforeseeable (rho, or epsilon of Laplace).
     private: False where there is no noise, or a seed that makes it foreseeable.
-    keys, counts: where several sums leave together, each of them and how many rewards it holds.
+    keys, counts: where several sums leave together, each of them and how many rewards it holds. Where a release holds
+        earlier episodes again (factor.py), one key, and the rewards of each episode, the newest first; then `unit` is
+        the factor's, and multipliers are whole numbers over it.
     weights: what they were combined with, a row for each value, rounded to whole multiples of 1/unit; None: each sum
         by itself. scale and sensitivity are in units of the grid divided by `unit`.
     """

@@ -15,6 +15,7 @@ import json
 import math
 import os
 import random
+import re
 import time
 import zlib
 from abc import ABC, abstractmethod
@@ -505,7 +506,7 @@ def make_white_cumulative_uncharged() -> pb.Agent:
 class _HonestRowsDoor(Door):
     def release(self, episode: Episode | Combined | Correlated) -> Release:
         row = super().release(episode)
-        covered = {f"{episode.key}/{i}": 1.0 for i in range(1, int(episode.label.split("/")[1]) + 1)}
+        covered = {f"{episode.key}/{i}": 1.0 for i in range(1, int(re.split("[/-]", episode.label)[-1]) + 1)}
         self.ledger._rows[-1] = row = replace(row, episodes=covered)
         return row
 

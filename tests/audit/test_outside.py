@@ -331,7 +331,7 @@ def test_scores_tell_worlds_apart() -> None:
 
 
 def test_a_policy_is_judged_by_what_it_publishes_not_only_by_actions() -> None:
-    target = of_policy(pb.AdaCUCB(2, pb.zCDP(2.0)))
+    target = of_policy(pb.AdaCUCB(2, pb.zCDP(2.0), variant="paper"))
     assert target.claim is not None
     effort = Effort(scenarios=4, pilot=12, learn=200, test=900, longest=8)
     outcome = examine(target, target.claim, Worlds(target, 1), True, effort, FAILURE, seed=0)

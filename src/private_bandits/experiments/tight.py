@@ -33,7 +33,7 @@ DRAWN = 20260
 """The seed of the instances that are drawn, whatever the seed of the command: nobody chose among seeds."""
 
 ABOUT = (
-    " The tight variant keeps the same budget with the same noise or less, and its widths are proven anew "
+    " The tight variant keeps the same budget and makes more of what is released, and its widths are proven anew "
     "(docs/guarantees.md); the paper's regret bounds are about the published one."
 )
 FLOOR = "The lower bound is about every policy that keeps the budget, "

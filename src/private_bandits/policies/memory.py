@@ -81,6 +81,8 @@ def readings(counts: tuple[int, ...], noise: tuple[float, ...], factor: Factor |
     ([0.25, 0.25, 0.25], 0.25)
     """
     rewards = np.array(counts, float)
+    if factor is None and not any(noise):
+        return _plain_means(rewards)
     mixed = (factor or PLAIN).matrix(len(counts))
     slopes = mixed @ rewards
     covariance = mixed @ np.diag(rewards / 4) @ mixed.T + np.diag(noise)
@@ -97,6 +99,14 @@ def readings(counts: tuple[int, ...], noise: tuple[float, ...], factor: Factor |
     carried[1:] = np.diag(root, -1) * scale[1:] / size[:-1]
     spread = _spread(rewards, weights @ mixed, weights**2 @ np.array(noise))
     return Readings(weights, spread, carried, signal * size, signal / (information * size))
+
+
+def _plain_means(rewards: Array) -> Readings:
+    """Without noise, the mean of all rewards: exact for counts that double, so that arms with equal means tie."""
+    totals = np.cumsum(rewards)
+    weights = np.tril(np.ones((len(rewards), len(rewards)))) / totals[:, None]
+    nothing = np.zeros(len(rewards))
+    return Readings(weights, Spread(1 / totals, 1 / totals, nothing), nothing, rewards, 1 / totals)
 
 
 def _spread(rewards: Array, of_rewards: Array, noise: Array) -> Spread:

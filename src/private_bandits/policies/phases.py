@@ -76,7 +76,7 @@ def shortest_length(log_odds: Any, beta: float, apart: Any, largest: Any, varian
 
         2 log_odds (apart/c + 4 b largest apart/c^2) = (2 beta)^2
 
-    >>> round(shortest_length(2.0, beta=0.5, apart=4.0, largest=2.0, variance_factor=0.0), 12)
+    >>> round(float(shortest_length(2.0, beta=0.5, apart=4.0, largest=2.0, variance_factor=0.0)), 12)
     16.0
     """
     rewards = log_odds * apart / (2 * beta**2)
