@@ -94,9 +94,9 @@ def shown(agent: pb.Agent) -> list[dict[str, Any]] | None:
 @pytest.mark.parametrize(
     ("policy", "many", "stride"),
     [
-        (ALONE, False, 47),
-        (ALONE, True, 97),
-        (AGAIN, True, 197),
+        (ALONE, False, 97),
+        (ALONE, True, 197),
+        (AGAIN, True, 397),
         pytest.param(ALONE, False, 1, marks=FULL),
         pytest.param(ALONE, True, 1, marks=FULL),
         pytest.param(AGAIN, False, 1, marks=FULL),

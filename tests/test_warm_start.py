@@ -353,7 +353,7 @@ def test_a_log_too_long_for_64_bits_changes_nothing(tmp_path: Path, durable: boo
 
 @pytest.mark.parametrize("strike", STRIKES)
 @pytest.mark.parametrize(
-    ("durable", "stride"), [(False, 23), (True, 97), pytest.param(True, 7, marks=pytest.mark.full)]
+    ("durable", "stride"), [(False, 23), (True, 197), pytest.param(True, 7, marks=pytest.mark.full)]
 )
 def test_an_interrupt_anywhere_leaves_all_of_it_or_nothing(
     tmp_path: Path, durable: bool, stride: int, strike: Strike

@@ -265,7 +265,7 @@ def test_noise_of_every_release_stays_in_the_total(deviation: float, variant: st
     environment = (pb.Contextual if deviation else Certain)(3, 1, direction(3), "paper")
     policy = made(3, pb.zCDP(0.02), horizon, 0.3, 2.0, variant=variant)
     squares, wholes = 0.0, []
-    for number in range(400):
+    for number in range(200):
         learners = played([policy], environment, 200, number)
         gram = learners._frozen.released[0] - 0.3 * np.eye(3)
         rest = learners._totals[0] - gram @ np.array(environment.theta)

@@ -69,7 +69,7 @@ def test_horizons_shorter_than_the_first_pulls(horizon: int, which: int) -> None
     [
         (pb.DPSE(3, pb.PureDP(1.0), horizon=10, epoch_factor=0.02), 300),
         pytest.param(pb.DPSE(3, pb.NoPrivacy(), horizon=10, epoch_factor=0.02), 300, marks=pytest.mark.full),
-        (pb.TreeUCB(3, pb.PureDP(20.0), horizon=300), 120),
+        pytest.param(pb.TreeUCB(3, pb.PureDP(20.0), horizon=300), 120, marks=pytest.mark.full),
         pytest.param(pb.TreeUCB(3, pb.zCDP(5.0), horizon=300), 120, marks=pytest.mark.full),
         (pb.TreeUCB(3, pb.zCDP(5.0), horizon=20), 120),
         pytest.param(pb.TreeUCB(3, pb.NoPrivacy(), horizon=300), 120, marks=pytest.mark.full),
