@@ -21,29 +21,34 @@ INDEPENDENT = Factor((1,), 1, 1)
 class DecodedSum:
     """The sum of all episodes. Public: it is made of releases.
 
-    before: of the factors that are used up. values: releases of the present one. Noise is never drawn anew: the sum of
-    all is a combination of what was released, and its noise the same combination of theirs.
+    before: of the factors that are used up. values: releases of the present one, a row each. Noise is never drawn anew:
+    the sum of all is a combination of what was released, and its noise the same combination of theirs.
     """
 
     factor: Factor
     before: Floats
     releases: int = 0
-    values: list[Floats] = field(default_factory=list)
+    values: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    total: Floats = field(init=False)
+    """The sum of all episodes, with noise."""
+
+    def __post_init__(self) -> None:
+        self.values = self.values.reshape(-1, len(self.before))
+        self.total = self._decoded()
 
     def take(self, values: Floats) -> None:
         """Take in the next release. At the cap the sum is frozen, and what comes later is added to it."""
-        self.values.append(values)
+        self.values = np.concatenate([self.values, values[None]])
         self.releases += 1
+        self.total = self._decoded()
         if len(self.values) == self.factor.cap:
-            self.before, self.values = self.total, []
+            self.before, self.values = self.total, self.values[:0]
 
-    @property
-    def total(self) -> Floats:
-        """The sum of all episodes, with noise."""
+    def _decoded(self) -> Floats:
         size = len(self.values)
         if not size:
             return self.before
-        return np.asarray(self.before + self.factor.prefix_weights[size - 1 :: -1] @ np.array(self.values))
+        return np.asarray(self.before + self.factor.prefix_weights[size - 1 :: -1] @ self.values)
 
     @property
     def noise(self) -> float:
@@ -52,11 +57,9 @@ class DecodedSum:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        values = [row.tolist() for row in self.values]
-        return {"before": self.before.tolist(), "releases": self.releases, "values": values}
+        return {"before": self.before.tolist(), "releases": self.releases, "values": self.values.tolist()}
 
     @classmethod
     def from_dict(cls, factor: Factor, data: Mapping[str, Any]) -> DecodedSum:
         """What to_dict wrote."""
-        values = [np.array(row, float) for row in data["values"]]
-        return cls(factor, np.array(data["before"], float), data["releases"], values)
+        return cls(factor, np.array(data["before"], float), data["releases"], np.array(data["values"], float))
