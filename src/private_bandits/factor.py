@@ -129,3 +129,6 @@ def square_root(releases: int) -> Factor:
 
 HALF_BEFORE = Factor((2, 1), 2)
 """The newest episode, and half of the one before it: for episodes that double."""
+
+INDEPENDENT = Factor((1,), 1, 1)
+"""Every episode by itself: each in one release, and the sum of all carries the noises of all."""

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_bandits.budget import Budget
-from private_bandits.factor import Factor, square_root
+from private_bandits.factor import INDEPENDENT, Factor, square_root
 from private_bandits.ledger import Release
 from private_bandits.policies.base import Estimate, Offer, check_variant
 from private_bandits.policies.contextual import STEPS, ContextualPolicy, Floats
-from private_bandits.policies.decoding import INDEPENDENT, DecodedSum
+from private_bandits.policies.decoding import DecodedSum
 from private_bandits.policies.optimism import (
     GAUSSIAN,
     INSTEAD_OF_PURE,
@@ -162,7 +162,7 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         return state
 
     @cached_property
-    def _doublings(self) -> int:
+    def _growths(self) -> int:
         """How often det V can grow by 1 + C, up to the horizon.
 
         det V > (1 + C)^l lambda^d after l times, and det V <= (lambda + T A^2/d)^d, A the largest norm.
@@ -174,7 +174,7 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
     @cached_property
     def cap(self) -> int:
         """How many releases a factor is for: as many as there may be, up to the horizon."""
-        return max(1, min(MOST_RELEASES, self._doublings))
+        return max(1, min(MOST_RELEASES, self._growths))
 
     @cached_property
     def factor(self) -> Factor | None:
@@ -203,7 +203,7 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         if self.factor is None:
             return noise_tail(self.dimension, self.delta / self.horizon)
         # The first release may be a log's, for which det V has to grow by nothing.
-        return squared_length(self.dimension, self.delta / (2 * (self._doublings + 1)))
+        return squared_length(self.dimension, self.delta / (2 * (self._growths + 1)))
 
     def width(self, log_det: float, least: float, noise: float, spread: float) -> float:
         """Of the optimism. log_det, least: of V_tau and its eigenvalues. spread: the width of the reward range.

@@ -13,9 +13,6 @@ from private_bandits.factor import Factor
 
 Floats = NDArray[np.float64]
 
-INDEPENDENT = Factor((1,), 1, 1)
-"""Every episode by itself: the sum of all carries the noises of all."""
-
 
 @dataclass(eq=False)
 class DecodedSum:

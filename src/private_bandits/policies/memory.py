@@ -19,12 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from private_bandits.factor import Factor
+from private_bandits.factor import INDEPENDENT, Factor
 
 Array = NDArray[np.float64]
-
-PLAIN = Factor((1,), 1)
-"""Each episode in one release, with noise of its own."""
 
 
 class Kept(NamedTuple):
@@ -83,7 +80,7 @@ def readings(counts: tuple[int, ...], noise: tuple[float, ...], factor: Factor |
     rewards = np.array(counts, float)
     if factor is None and not any(noise):
         return _plain_means(rewards)
-    mixed = (factor or PLAIN).matrix(len(counts))
+    mixed = (factor or INDEPENDENT).matrix(len(counts))
     slopes = mixed @ rewards
     covariance = mixed @ np.diag(rewards / 4) @ mixed.T + np.diag(noise)
     # Counts span many orders of magnitude; correlations are about one whatever they are.

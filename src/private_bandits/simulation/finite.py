@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from private_bandits.environments import FiniteEnvironment, Floats, Integers
+from private_bandits.factor import INDEPENDENT
 from private_bandits.policies.doubling import IndexPolicy
-from private_bandits.policies.memory import PLAIN, Readings, Spread, readings
+from private_bandits.policies.memory import Readings, Spread, readings
 from private_bandits.policies.tails import upper_bound
 from private_bandits.progress import Report
 from private_bandits.simulation.draws import noise_draws
@@ -45,7 +46,7 @@ class Runs(ABC):
         self.low, high = environment.reward_range
         self.width = high - self.low
         # How far a reward moves all of its releases together: the root of the factor's column, in reward ranges.
-        self.moved = [self.width * float((policy.factor or PLAIN).column) ** 0.5 for policy in policies]
+        self.moved = [self.width * float((policy.factor or INDEPENDENT).column) ** 0.5 for policy in policies]
         self.time = np.zeros(total, dtype=np.int64)
         self.regret = np.zeros(total)
         self.released = np.zeros((total, arms), dtype=np.int64)
@@ -114,7 +115,7 @@ class AllReleases(Runs):
         runs, (total, arms) = len(self.row) // len(tables), self.means.shape
         self.table = np.repeat(np.arange(len(tables)) * releases, runs)
         self.beta = np.repeat([policy.beta for policy in self.policies], runs)
-        self.again = np.repeat([(policy.factor or PLAIN).matrix(2)[1, 0] for policy in self.policies], runs)
+        self.again = np.repeat([(policy.factor or INDEPENDENT).matrix(2)[1, 0] for policy in self.policies], runs)
         self.first = self.row * arms
         self.before = np.zeros(total * arms)
         self.spread = np.ones((3, total * arms))
@@ -150,7 +151,7 @@ class AllReleases(Runs):
 
 def doubling_readings(policy: IndexPolicy, releases: int) -> Readings:
     """How a policy reads the releases of an arm whose episodes are of 1, 1, 2, 4, ... rewards."""
-    factor = policy.factor or PLAIN
+    factor = policy.factor or INDEPENDENT
     counts = (1, *(2**j for j in range(releases - 1)))
     return readings(counts, (policy.promise.variance_factor * float(factor.column),) * releases, policy.factor)
 
