@@ -65,9 +65,9 @@ def test_the_factor_is_for_as_many_releases_as_the_determinant_can_make() -> Non
 def test_costs_and_noise_follow_from_the_ledger_alone(budget: Any, cap: int) -> None:
     policy = policy_with_cap(budget, cap)
     agent = pb.Agent(policy, reward_range=(-1, 1))
-    run(agent, 150)
+    while len(agent.ledger.rows) <= 2 * cap:  # how fast it releases depends on its noise
+        run(agent, 50)
     rows = agent.ledger.rows
-    assert len(rows) > 2 * cap
     column = sum(Fraction(c, 256) ** 2 for c in square_root(cap).multipliers)
     spent: dict[str, Fraction] = {}
     for row in rows:
