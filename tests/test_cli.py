@@ -199,7 +199,12 @@ def test_policies_are_listed() -> None:
     notions = {row["name"]: row["privacy"] for row in rows}
     assert notions["shariff-sheffet"][0] == "joint zCDP (contexts private too)"
     assert notions["linpriv"] == notions["adac-oful"] == ["zCDP", "ApproxDP", "RenyiDP", "NoPrivacy"]
-    assert "adac-ucb" in call("policies").stdout
+    variants = {row["name"]: row["variants"] for row in rows}
+    assert variants["adac-gope"] == ["paper", "tight"]
+    assert variants["dp-se"] == ["paper"]
+    shown = call("policies").stdout
+    assert "adac-ucb" in shown
+    assert "tight" in shown
 
 
 @pytest.mark.parametrize(

@@ -592,7 +592,8 @@ class Agent:
         """Each arm's mean with an interval, from releases only.
 
         With probability at least 1 - delta the intervals of all arms are right at all times together, if the
-        rewards of an arm share one mean whatever happened before.
+        rewards of an arm share one mean whatever happened before. Where actions are new at each step there are no arms,
+        and the list is empty: see `learned`.
         """
         check_probability("delta", delta)
         if self._lock._is_owned():  # type: ignore[attr-defined]

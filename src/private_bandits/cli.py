@@ -156,24 +156,30 @@ def simulate(
         table.add_column(column, justify="left" if column in ("policy", "variant", "budget") else "right")
     for row, made in zip(result.summary(), policies.values(), strict=True):
         error = "-" if row["regret_stderr"] is None else f"{row['regret_stderr']:,.2f}"
-        table.add_row(row["policy"], row["variant"], _label(made.promise), f"{row['regret_mean']:,.2f}", error)
+        table.add_row(row["policy"], row["variant"] or "-", _label(made.promise), f"{row['regret_mean']:,.2f}", error)
     Console().print(table)
     print(f"{result.seconds:.2f} seconds. {result.note[0].upper()}{result.note[1:]}.")
 
 
 @app.command()
 def policies(as_json: Json = False) -> None:
-    """Every name that --policy accepts, with its setting, the privacy it keeps and its source."""
+    """Every name that --policy accepts, with its setting, its variants, the privacy it keeps and its source."""
     rows = [
-        {"name": name, "setting": cls.setting, "privacy": _notions(cls), "source": cls.source}
+        {
+            "name": name,
+            "setting": cls.setting,
+            "variants": list(cls.variants),
+            "privacy": _notions(cls),
+            "source": cls.source,
+        }
         for name, cls in sorted(POLICIES.items())
     ]
     if as_json:
         print(json.dumps({"policies": rows}))
         return
-    table = Table("name", "setting", "privacy", "source")
+    table = Table("name", "setting", "variants", "privacy", "source")
     for row in rows:
-        table.add_row(str(row["name"]), str(row["setting"]), ", ".join(row["privacy"]), str(row["source"]))
+        table.add_row(*(", ".join(cell) if isinstance(cell, list) else str(cell) for cell in row.values()))
     Console().print(table)
 
 

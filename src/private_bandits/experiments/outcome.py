@@ -54,18 +54,17 @@ class Outcome:
             console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def _table(self) -> Table:
-        """The first policy of every experiment, without privacy and with the smallest budget."""
+        """The first policy of every experiment, each variant: without privacy, and with the smallest budget."""
         from rich.table import Table
 
-        columns = ("experiment", "steps x runs", "policy", "no privacy", "smallest rho", "with that rho")
+        columns = ("experiment", "steps x runs", "policy, instance", "no privacy", "smallest rho", "with that rho")
         table = Table(*columns, title="Mean regret ± standard error")
         table.columns[0].no_wrap = True
         for experiment, frame in self.results.values():
-            first = _like_the_first(list(_summary(experiment, frame)))
-            rows = sorted(first, key=lambda row: float(row["rho"]))
-            twin = _cell(rows[-1]) if rows[-1]["rho"] == "inf" else "-"
             scale = f"{experiment.horizon:,} x {experiment.runs}"
-            table.add_row(experiment.name, scale, rows[0]["policy"], twin, str(rows[0]["rho"]), _cell(rows[0]))
+            for rows in _first_policy(list(_summary(experiment, frame))):
+                twin = _cell(rows[-1]) if rows[-1]["rho"] == "inf" else "-"
+                table.add_row(experiment.name, scale, _subject(rows[0]), twin, str(rows[0]["rho"]), _cell(rows[0]))
         return table
 
     def to_json(self) -> dict[str, Any]:
@@ -103,10 +102,17 @@ def _summary(experiment: Experiment, frame: pd.DataFrame) -> Iterator[dict[str, 
         }
 
 
-def _like_the_first(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same policy at all of its budgets."""
-    names = ("policy", "variant", "instance")
-    return [row for row in rows if all(row[name] == rows[0][name] for name in names)]
+def _subject(row: dict[str, Any]) -> str:
+    """What a row is about, as far as there is something to say."""
+    policy = f"{row['policy']} ({row['variant']})" if row["variant"] else row["policy"]
+    return ", ".join(filter(None, (policy, row["instance"])))
+
+
+def _first_policy(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """The first policy on its first instance, at all of its budgets from the smallest on: a list for each variant."""
+    alike = [row for row in rows if all(row[name] == rows[0][name] for name in ("policy", "instance"))]
+    for variant in dict.fromkeys(row["variant"] for row in alike):
+        yield sorted((row for row in alike if row["variant"] == variant), key=lambda row: float(row["rho"]))
 
 
 def _cell(row: dict[str, Any]) -> str:
