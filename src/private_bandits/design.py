@@ -124,6 +124,12 @@ def plain_basis(rows: Floats) -> Floats:
     return np.linalg.qr(rows.mT)[0] if count < dimension else np.eye(dimension)
 
 
+def far_from_dependence(rows: Floats, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether the rows of each set span everything, and not just so. among: which rows are in the set, a line each."""
+    squares = np.linalg.eigvalsh((rows.mT * among[:, None]) @ rows)
+    return np.asarray(squares[:, 0] >= WELL**2 * squares[:, -1])
+
+
 def rough_weights(rows: Floats, among: NDArray[np.bool_], tol: float) -> Floats:
     """The weights of `rough_design` for several sets of the rows, a line each; zeros where it has none.
 
@@ -131,8 +137,7 @@ def rough_weights(rows: Floats, among: NDArray[np.bool_], tol: float) -> Floats:
     """
     rank = rows.shape[-1]
     found = np.zeros(among.shape)
-    squares = np.linalg.eigvalsh((rows.mT * among[:, None]) @ rows)
-    left = np.flatnonzero(squares[:, 0] >= WELL**2 * squares[:, -1])
+    left = np.flatnonzero(far_from_dependence(rows, among))
     rows = np.broadcast_to(rows, (len(among), *rows.shape[-2:]))
     weights = among[left] / among[left].sum(axis=1, keepdims=True)
     for _ in range(ROUNDS):

@@ -173,11 +173,9 @@ def test_state_of_version_0_4_is_read() -> None:
     generator = np.random.default_rng(6)
     policy = pb.AdaCOFUL(dimension=3, budget=pb.zCDP(1), growth=50.0, context_norm=3.0)
     agent = pb.Agent(policy)
-    for _ in range(400):
+    while len(agent.ledger) < 2 or not any(map(any, agent.learned["since"])):  # when it releases depends on its noise
         agent.tell(agent.ask(actions=contexts(generator, 3, 3)), 0.5)
-    assert len(agent.ledger) > 1
     stored = agent.learned
-    assert any(map(any, stored["since"]))
     old = {name: part for name, part in stored.items() if name != "since_steps"}
     assert policy.load_state(old) == policy.load_state(stored)
 

@@ -103,12 +103,15 @@ def test_same_distribution_as_the_agent(cls: type[PhasedElimination], variant: s
 @pytest.mark.parametrize("rho", [0.001, 1.0])
 @pytest.mark.parametrize(("k", "d"), [(20, 3), (30, 10)])
 def test_plans_of_many_groups_are_those_of_each(k: int, d: int, rho: float) -> None:
-    """Sets of every size that has a rough design, also of fewer actions than dimensions."""
+    """Sets of every size, with a rough design or with one solved, also of fewer actions than dimensions."""
     policy = pb.AdaCGOPE(directions(9, k, d), pb.zCDP(rho), delta=0.01)
     generator = np.random.default_rng(1)
-    for size in range(2, min(k, d * (d + 1) // 2) + 1):
+    for size in range(2, k + 1):
         sets = [tuple(sorted(generator.choice(k, size, replace=False).tolist())) for _ in range(5)]
-        batch = linear.Batch.of(policy, 3, min(size, d), [(active, active[0]) for active in sets])
+        shares, rank = linear.shares_of(policy, sets[0])
+        assert shares is (linear.rough_shares if size <= d * (d + 1) // 2 else linear.solved_shares)
+        assert rank == min(size, d)
+        batch = linear.Batch.of(policy, 3, shares, rank, [(active, active[0]) for active in sets])
         assert batch.keys
         for (active, best), counts in zip(batch.keys, batch.counts, strict=True):
             expected = policy.plan(3, active, best)

@@ -6,14 +6,14 @@ that matters, share design and plan.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from private_bandits.design import plain_basis, rough_weights
+from private_bandits.design import far_from_dependence, plain_basis, rough_weights
 from private_bandits.environments import FiniteEnvironment, Floats, Integers
 from private_bandits.policies.adac_gope import AdaCGOPE
 from private_bandits.policies.fit import Fit
@@ -30,6 +30,8 @@ class Run:
     regrets: list[Floats]
     active: tuple[int, ...]
     best: int | None
+    time: float = 0.0
+    """Steps so far."""
 
     def play(self, arms: Integers, counts: Integers, gaps: Floats) -> None:
         """One action after the other, so often."""
@@ -39,11 +41,7 @@ class Run:
         """Stretches that end after so many more steps, with so much more regret."""
         self.times.append(self.times[-1][-1] + times)
         self.regrets.append(self.regrets[-1][-1] + regrets)
-
-    @property
-    def time(self) -> float:
-        """Steps so far."""
-        return float(self.times[-1][-1])
+        self.time = float(self.times[-1][-1])
 
 
 Groups = dict[tuple[tuple[int, ...], int | None], list[Run]]
@@ -131,21 +129,20 @@ class ShortPhasedRuns(PhasedRuns):
     """The same for the variant "tight" of AdaC-GOPE, whose runs soon differ in what is active.
 
     So the linear algebra of many groups is done together, in arrays [group or run, action, coordinate]: actions that
-    are not active, or not played, have no weight. The formulas are those of policies/phases.py. Groups that have no
-    rough design, or no best action yet, are played as above.
+    are not active, or not played, have no weight. The formulas are those of policies/phases.py. Groups whose actions
+    nearly depend on each other, or that have no best action yet, are played as above.
     """
 
     def _play_groups(self, phase: int, groups: Groups) -> None:
-        dimension = self.policy.vectors.shape[1]
-        alike: dict[int, list[tuple[tuple[int, ...], int]]] = {}
+        alike: dict[tuple[Shares, int], list[Key]] = {}
         for active, best in groups:
-            rank = min(len(active), dimension)
-            if best is not None and 2 <= len(active) <= rank * (rank + 1) // 2:
-                alike.setdefault(rank, []).append((active, best))
+            shares, rank = shares_of(self.policy, active)
+            if best is not None and rank > 1:
+                alike.setdefault((shares, rank), []).append((active, best))
         left, size = dict(groups), max(1, ENTRIES // self.policy.vectors.size)
-        for rank, keys in alike.items():
+        for (shares, rank), keys in alike.items():
             for start in range(0, len(keys), size):
-                batch = Batch.of(self.policy, phase, rank, keys[start : start + size])
+                batch = Batch.of(self.policy, phase, shares, rank, keys[start : start + size])
                 self._play_batch(batch, left)
         super()._play_groups(phase, left)
 
@@ -191,15 +188,50 @@ Estimates = tuple[Floats, Floats]
 """All actions whitened, and the weights of the rewards of each in phi, for each group (policies/fit.py)."""
 
 
+Key = tuple[tuple[int, ...], int]
+"""What is active, and the best action."""
+
+Shares = Callable[[PhasedElimination, int, Sequence[Key], Integers, NDArray[np.bool_]], tuple[Floats, Floats]]
+"""Bases of the span and designs of several active sets of a rank, over some actions; no weights where there is none."""
+
+
+def rough_shares(
+    policy: PhasedElimination, rank: int, keys: Sequence[Key], arms: Integers, among: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """Of sets so small that design.rough_design solves them itself."""
+    found = plain_basis(np.array([policy.vectors[list(active[:rank])] for active, _ in keys]))
+    bases = np.broadcast_to(found, (len(keys), *found.shape[-2:]))
+    return bases, rough_weights(policy.vectors[arms] @ bases, among, max(policy.tol, ROUGH))
+
+
+def solved_shares(
+    policy: PhasedElimination, rank: int, keys: Sequence[Key], arms: Integers, among: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """Of larger sets: one after the other, each once, as few of them differ."""
+    designs = [policy.design(active) for active, _ in keys]
+    bases, shares = np.array([design.basis for design in designs]), np.zeros(among.shape)
+    shares[among] = np.concatenate([design.weights for design in designs])
+    shares[~far_from_dependence(policy.vectors[arms] @ bases, among)] = 0.0
+    return bases, shares
+
+
+def shares_of(policy: PhasedElimination, active: tuple[int, ...]) -> tuple[Shares, int]:
+    """How its design is found, and its rank if the actions are far from any dependence."""
+    rank = min(len(active), policy.vectors.shape[1])
+    if len(active) <= rank * (rank + 1) // 2:
+        return rough_shares, rank
+    return solved_shares, policy.design(active).rank
+
+
 ROWS = ("bases", "among", "bests", "log_odds", "counts")
 """What a batch has a row of for each group."""
 
 
 @dataclass
 class Batch:
-    """A phase of several groups that have sets of one rank active: of those that have a rough design."""
+    """A phase of several groups that have sets of one rank active."""
 
-    keys: list[tuple[tuple[int, ...], int]]
+    keys: list[Key]
     arms: Integers
     """What is active in any of them. The arrays below are over these actions, a row a group."""
     vectors: Floats
@@ -212,18 +244,19 @@ class Batch:
     """How often an action is played."""
 
     @classmethod
-    def of(cls, policy: PhasedElimination, phase: int, rank: int, keys: list[tuple[tuple[int, ...], int]]) -> Batch:
+    def of(cls, policy: PhasedElimination, phase: int, shares_of_sets: Shares, rank: int, keys: list[Key]) -> Batch:
         """Planned as by policy.plan."""
-        arms = np.unique(np.concatenate([active for active, _ in keys]))
-        vectors = policy.vectors[arms]
-        among = np.array([np.isin(arms, active) for active, _ in keys])
-        found = plain_basis(np.array([policy.vectors[list(active[:rank])] for active, _ in keys]))
-        bases = np.broadcast_to(found, (len(keys), *found.shape[-2:]))
+        among = np.zeros((len(keys), len(policy.vectors)), bool)
+        for line, (active, _) in zip(among, keys, strict=True):
+            line[list(active)] = True
+        arms = np.flatnonzero(among.any(axis=0))
+        among = among[:, arms]
+        bases, shares = shares_of_sets(policy, rank, keys, arms, among)
         bests = np.searchsorted(arms, [best for _, best in keys])
         log_odds = np.array([pair_log_odds(phase, len(active), policy.delta) for active, _ in keys])
-        shares = rough_weights(vectors @ bases, among, max(policy.tol, ROUGH))
-        batch = cls(keys, arms, vectors, bases, among, bests, log_odds, np.zeros(among.shape, np.int64))
-        batch, shares = batch.only(shares.max(axis=1) > 0), shares[shares.max(axis=1) > 0]
+        batch = cls(keys, arms, policy.vectors[arms], bases, among, bests, log_odds, np.zeros(among.shape, np.int64))
+        solved = shares.max(axis=1) > 0
+        batch, shares = batch.only(solved), shares[solved]
         shares[np.arange(len(shares)), batch.bests] += policy.lead
         return batch.planned(policy, phase, shares)
 
