@@ -72,6 +72,7 @@ class Interrupt:
 def cut_short(call: Callable[[], Any], at: int, strike: Callable[[], None]) -> bool:
     """Whether the call was struck at that line; False where it was over before."""
     interrupt = Interrupt(at, strike)
+    gc.disable()  # what it ends of earlier agents is not this call, and nobody would catch the strike there
     sys.settrace(interrupt)
     try:
         call()
@@ -79,6 +80,7 @@ def cut_short(call: Callable[[], Any], at: int, strike: Callable[[], None]) -> b
         pass
     finally:
         sys.settrace(None)
+        gc.enable()
     return interrupt.seen >= at
 
 
