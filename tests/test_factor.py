@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -226,3 +227,18 @@ def test_an_agent_in_memory_ends_where_a_release_was_cut_short(
 def test_what_is_no_factor_is_refused(multipliers: tuple[int, ...], unit: int, cap: int | None) -> None:
     with pytest.raises(InvalidInput, match="factor needs"):
         Factor(multipliers, unit, cap)
+
+
+def test_a_factor_and_a_combination_exclude_each_other() -> None:
+    class Both(pb.AdaCUCB):
+        def combination(self, state: Any, key: int, arrived: Any) -> Any:
+            return None
+
+    with pytest.raises(InvalidInput, match="Both has a factor and a combination"):
+        pb.Agent(Both(2, pb.zCDP(1)))
+    pb.Agent(Both(2, pb.NoPrivacy()))
+
+
+def test_a_budget_too_small_to_be_shared_is_named() -> None:
+    with pytest.raises(InvalidInput, match=r"zCDP\(rho=1e-200\) leaves less than 1e-200"):
+        pb.Agent(pb.AdaCUCB(2, pb.zCDP(1e-200)))

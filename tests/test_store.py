@@ -1150,3 +1150,9 @@ def test_a_file_of_the_first_format_is_taken_over(tmp_path: Path) -> None:
             assert (agent.open_decisions, agent.learned) == ([decision], learned)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (FORMAT,)
+
+
+def test_a_report_of_a_crash_has_no_salt() -> None:
+    """With it, names could be guessed from their hashes."""
+    agent = pb.Agent(pb.AdaCUCB(2, pb.zCDP(1)), max_rewards_per_person=1)
+    assert agent._settings.salt not in repr(agent._settings)

@@ -802,6 +802,11 @@ def _door(settings: Settings, ledger: Ledger) -> Door:
     if settings.unit == "person" and settings.max_rewards_per_person is not None:
         budget = budget.per_reward(settings.max_rewards_per_person)
     policy, bounds = settings.policy, settings.reward_range
+    if policy.factor is not None and type(policy).combination is not Policy.combination:
+        raise InvalidInput(
+            f"{type(policy).__name__} has a factor and a combination, and sums that leave together hold no earlier "
+            "episode again: leave one of the two out"
+        )
     moments = policy.moments(bounds.low, bounds.high)
     return Door(
         budget,

@@ -86,7 +86,14 @@ class Budget:
 
     def shared(self, releases: int | Fraction) -> Budget:
         """The budget of each of so many releases that hold the same reward. Costs of both kinds of noise add up."""
-        return self if releases == 1 else self._of_level(_share(self.level, releases))
+        if releases == 1:
+            return self
+        level = _share(self.level, releases)
+        if level < SMALLEST:
+            raise InvalidInput(
+                f"{self} leaves less than {SMALLEST:g} for each of the releases that share it: use a larger one"
+            )
+        return self._of_level(level)
 
     def _of_level(self, level: float) -> Budget:
         return zCDP(level)

@@ -48,7 +48,7 @@ class Settings:
     give_up_after: int | None
     token: str = field(default_factory=lambda: secrets.token_hex(4))
     """Marks this agent's decisions, so that another agent's are not taken for them."""
-    salt: str = field(default_factory=lambda: secrets.token_hex(16))
+    salt: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
     """Keeps people's names out of memory and file: only keyed hashes are stored."""
 
     def hash_person(self, person: str) -> str:

@@ -279,3 +279,17 @@ def test_claims_that_are_false_in_another_notion_are_refuted() -> None:
         (lambda: pb.Agent(pb.AdaCUCB(2, pb.zCDP(0.5))), pb.PureDP(100.0)),
     ):
         assert audit(of_factory(make, claim), replace(SHORT, scripts=2, seconds=0), processes=1).violated
+
+
+def test_noise_that_goes_together_is_found_where_not_every_run_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Release 6 has the noise of release 5 again, in the runs that reach it."""
+    generator = random.Random(1)
+
+    def noise_of_run(target: Any, found: Any) -> list[list[float]]:
+        drawn = [[generator.gauss(0, 1)] for _ in range(5)]
+        return [*drawn, drawn[-1]] if generator.random() < 0.7 else drawn
+
+    monkeypatch.setattr(draws, "noise_of_run", noise_of_run)
+    found = draws.examine(of_policy(pb.AdaCUCB(2, pb.zCDP(0.5))), draws=800, runs=200, failure=1e-6)
+    assert [flaw.title for flaw in found.flaws] == ["noise goes together that should be independent"]
+    assert "release 5 and 1 of 6" in found.flaws[0].evidence

@@ -237,6 +237,14 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert len(pd.read_csv(tmp_path / "new" / "finite.csv")) > 0
 
 
+def test_what_is_printed_for_machines_is_json_where_a_twin_has_no_budget(tmp_path: Path) -> None:
+    done = call("--figure", "finite-tight", "--horizon", "100", "--runs", "2", "--out", str(tmp_path), "--json")
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout, parse_constant=pytest.fail)
+    (verdict,) = data["verdicts"]["finite-tight"]
+    assert "inf" in {row["rho"] for row in verdict["numbers"]}
+
+
 def test_bad_settings_are_named(tmp_path: Path) -> None:
     for change, words in (({"processes": 0}, "processes must be"), ({"seed": -1}, "seed must be")):
         with pytest.raises(InvalidInput, match=words):

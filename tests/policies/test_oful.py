@@ -342,11 +342,14 @@ def test_played_is_one_of_those_offered() -> None:
         {"dimension": 0},
         {"dimension": 2.5},
         {"horizon": 0},
+        {"horizon": 10**400},
         {"regulariser": 0.0},
         {"growth": -1.0},
         {"delta": 2.0},
+        {"delta": 5e-324},
         {"parameter_norm": 0.0},
         {"context_norm": math.nan},
+        {"context_norm": 1e155},
         {"variant": "tighter"},
         {"long_actions": "cut"},
     ],
@@ -355,6 +358,14 @@ def test_bad_options_are_named(options: dict[str, Any]) -> None:
     given: dict[str, Any] = {"dimension": 2, "budget": pb.zCDP(1)} | options
     with pytest.raises(InvalidInput, match=next(iter(options))):
         pb.AdaCOFUL(**given)
+
+
+@pytest.mark.parametrize(
+    "options", [{"context_norm": 1e100, "regulariser": 1e-200}, {"delta": 1e-100}, {"growth": 1e-200}]
+)
+def test_extreme_options_make_an_agent(options: dict[str, Any]) -> None:
+    agent = pb.Agent(pb.AdaCOFUL(2, pb.zCDP(1), horizon=10**9, **options))
+    agent.tell(agent.ask(actions=[[0.5, 0.0], [0.0, 1.0]]), 1.0)
 
 
 @pytest.mark.parametrize("budget", [pb.zCDP(1.0), pb.NoPrivacy()], ids=str)

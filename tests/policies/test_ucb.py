@@ -15,6 +15,7 @@ from scipy import optimize, stats
 
 import private_bandits as pb
 from private_bandits.environments import Floats
+from private_bandits.errors import InvalidInput
 from private_bandits.factor import HALF_BEFORE, Factor
 from private_bandits.policies.memory import Spread, readings
 from private_bandits.policies.tails import upper_bound
@@ -379,3 +380,39 @@ def test_the_twin_without_privacy_reads_plain_means() -> None:
     agent.tell_many(list(zip(agent.ask(16), rewards, strict=True)))
     assert agent.estimates()[0].mean == pytest.approx(sum(rewards) / 16, rel=1e-12)
     assert all(row.counts == (row.count,) for row in agent.ledger)
+
+
+def test_an_index_of_its_own_is_not_ignored_by_the_variant_that_has_none() -> None:
+    class Curious(pb.AdaCUCB):
+        def index(self, means: Any, counts: Any, step: Any, width: float) -> Any:
+            return super().index(means, counts, step, 2 * width)
+
+    with pytest.raises(InvalidInput, match=r'Curious has an index of its own.*variant="paper"'):
+        Curious(2, pb.zCDP(1))
+    assert Curious(2, pb.zCDP(1), variant="paper").engine == "doubling"
+
+
+@pytest.mark.parametrize("base", [pb.AdaCUCB, pb.AdaPUCB])
+def test_what_a_subclass_changes_is_simulated(base: Any) -> None:
+    """The fast engine knows indices only; whoever changes more is asked, one decision at a time."""
+
+    class Alternating(base):  # type: ignore[misc]
+        def recommend(self, state: Any, waiting: Any, arrived: Any, step: int) -> int:
+            return step % 2
+
+    class Renamed(base):  # type: ignore[misc]
+        pass
+
+    budget = pb.NoPrivacy()
+    regret = pb.simulate({"a": Alternating(2, budget)}, pb.Bernoulli([1.0, 0.0]), 100, runs=1).final["a"]
+    assert regret == 50
+    assert Renamed(2, budget).engine == "doubling"
+
+
+def test_wide_ranges_keep_their_noise_finite() -> None:
+    agent = pb.Agent(pb.AdaCUCB(2, pb.zCDP(1)), reward_range=(0, 1e200), seed=1)
+    unit = pb.Agent(pb.AdaCUCB(2, pb.zCDP(1)), seed=1)
+    for _ in range(20):
+        agent.tell(agent.ask(), 1e200)
+        unit.tell(unit.ask(), 1.0)
+    assert agent.learned["noise_sd"] == pytest.approx([1e200 * sd for sd in unit.learned["noise_sd"]], rel=1e-12)

@@ -126,27 +126,28 @@ class Tap:
 
 def _releases(target: Target, runs: int, found: Draws) -> None:
     """Every coordinate of every release by itself, over many runs, and any two of them together."""
-    series: dict[tuple[int, int], list[float]] = {}
-    for _ in range(runs):
+    series: dict[tuple[int, int], dict[int, float]] = {}
+    for run in range(runs):
         noise = noise_of_run(target, found)
         found.releases += len(noise)
         if found.flaws:
             return
         for i, drawn in enumerate(noise[:RELEASES], 1):
             for j, z in enumerate(drawn[:COORDINATES], 1):
-                series.setdefault((i, j), []).append(z)
+                series.setdefault((i, j), {})[run] = z
     kind = target.make()._door.budget.noise
     edges, below = _standard(kind)
-    enough = {place: np.array(z) for place, z in series.items() if len(z) >= 4 * EXPECTED}
-    for (i, j), draws in enough.items():
+    enough = {place: z for place, z in series.items() if len(z) >= 4 * EXPECTED}
+    for (i, j), of_runs in enough.items():
+        draws = np.array(list(of_runs.values()))
         p = _chi_square(draws, edges, below)
         text = f"coordinate {j} of release {i} in {len(draws)} runs (chi-square, p = {p:.2g}, "
         text += f"scale {np.std(draws) / _sd(kind):.3g} of it)"
         _judge(p, Flaw("the noise of a release is not of the size declared", text), found)
     for (one, x), (other, y) in combinations(enough.items(), 2):
-        both = min(len(x), len(y))  # a release that not every run reaches comes after those that it does
-        p = _uncorrelated(x[:both], y[:both])
-        text = f"coordinate {one[1]} of release {one[0]} and {other[1]} of {other[0]} in {both} runs (p = {p:.2g})"
+        both = sorted(x.keys() & y.keys())  # not every run reaches every release
+        p = _uncorrelated(np.array([x[run] for run in both]), np.array([y[run] for run in both]))
+        text = f"coordinate {one[1]} of release {one[0]} and {other[1]} of {other[0]} in {len(both)} runs (p = {p:.2g})"
         _judge(p, Flaw("noise goes together that should be independent", text), found)
 
 

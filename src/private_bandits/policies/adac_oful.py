@@ -169,7 +169,7 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         """
         d = self.dimension
         grown = d * math.log1p(self.horizon * self.context_norm**2 / (self.regulariser * d))
-        return int(grown / math.log1p(self.growth))
+        return int(min(grown / math.log1p(self.growth), 1e18))  # any more is as good as no end
 
     @cached_property
     def cap(self) -> int:

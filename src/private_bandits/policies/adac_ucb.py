@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from private_bandits.errors import InvalidInput
 from private_bandits.factor import HALF_BEFORE, Factor
 from private_bandits.ledger import Release
 from private_bandits.policies.doubling import Array, ConfidenceBoundPolicy, DoublingState
@@ -50,8 +51,18 @@ class AdaCUCB(ConfidenceBoundPolicy):
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, Appendix C"
     serves_instead: ClassVar[str] = "For PureDP use AdaPUCB, whose Laplace noise keeps it."
     variants: ClassVar[tuple[str, ...]] = ("paper", "tight")
+    engine: ClassVar[str] = "doubling"
 
     variant: str = "tight"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        own = type(self)
+        if self.remembers and own.index is not AdaCUCB.index and own.indices is AdaCUCB.indices:
+            raise InvalidInput(
+                f'{own.__name__} has an index of its own, which variant="tight" does not use: start from '
+                'private_bandits.IndexPolicy, or use variant="paper"'
+            )
 
     @property
     def remembers(self) -> bool:

@@ -6,7 +6,6 @@ between two releases nothing that it says can depend on a reward that has not be
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -138,7 +137,10 @@ class Policy(ABC, Generic[State]):
 
     @property
     def factor(self) -> Factor | None:
-        """How later releases hold earlier episodes again, so that their noise goes together (factor.py); None: not."""
+        """How later releases hold earlier episodes again, so that their noise goes together (factor.py); None: not.
+
+        counts[0] of such a release are the rewards that are new in it. `combination` is for policies without a factor.
+        """
         return None
 
     def moments(self, low: float, high: float) -> MomentScale | None:
@@ -265,11 +267,15 @@ def policy_from_dict(data: Mapping[str, Any]) -> Policy[Any]:
     return POLICIES[name](**parameters, budget=BUDGETS[kind](**budget))  # type: ignore[call-arg]
 
 
+MOST_STEPS = 1e100
+"""Of a horizon: far beyond any run, and far from the ends of what a float can hold."""
+
+
 def checked_horizon(value: float) -> int:
     """A whole number of steps, which may be written as 1e6."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not is_number or value < 1 or value != int(value):
-        raise InvalidInput(f"horizon must be a whole number of at least 1, got {value!r}")
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 1 <= value <= MOST_STEPS or value != int(value):
+        raise InvalidInput(f"horizon must be a whole number from 1 to {MOST_STEPS:g}, got {value!r}")
     return int(value)
 
 

@@ -51,6 +51,11 @@ class ContextualPolicy(Policy[State]):
             raise InvalidInput(f"dimension must be a whole number of at least 1, got {self.dimension!r}")
         object.__setattr__(self, "dimension", int(self.dimension))
         object.__setattr__(self, "context_norm", check_positive("context_norm", self.context_norm))
+        if not 1e-100 <= self.context_norm <= 1e100:  # it is squared
+            raise InvalidInput(
+                f"context_norm must lie between 1e-100 and 1e100, got {self.context_norm}: "
+                "measure features in other units"
+            )
         if self.long_actions not in LONG:
             raise InvalidInput(f"long_actions must be one of {', '.join(LONG)}, got {self.long_actions!r}")
         self.check_budget()

@@ -22,11 +22,14 @@ from numpy.typing import NDArray
 from private_bandits.budget import BUDGETS, check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
-from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, check_variant
+from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, Policy, check_variant
 from private_bandits.policies.memory import Kept, Spread
 from private_bandits.policies.tails import interval, mean_reach
 
 Array = NDArray[np.float64]
+
+AGENTS_ONLY = frozenset({"recommend", "entry", "due", "learn", "take", "indices", "factor", "remembers"})
+"""What the fast engine does by itself, and would not see if a subclass changed it."""
 
 RETRY = 32
 """An arm without any reward is tried again at 2 RETRY K decisions, and each time their number has doubled."""
@@ -83,6 +86,11 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
     takes_logs: ClassVar[bool] = True
     notions: ClassVar[tuple[str, ...]] = tuple(BUDGETS)
     source: ClassVar[str] = "not published"
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "engine" not in cls.__dict__ and not AGENTS_ONLY.isdisjoint(cls.__dict__):
+            cls.engine = Policy.engine
 
     @property
     def remembers(self) -> bool:

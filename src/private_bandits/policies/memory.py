@@ -128,12 +128,12 @@ class Said(NamedTuple):
 
 def read(kept: Sequence[Kept], factor: Factor | None, width: float) -> Said:
     """What the releases of an arm say together, for rewards in a range of this width."""
-    counts, sds = tuple(k.rewards for k in kept), np.array([k.noise_sd for k in kept])
-    found = readings(counts, tuple((sds / width) ** 2), factor)
+    counts, variances = tuple(k.rewards for k in kept), (np.array([k.noise_sd for k in kept]) / width) ** 2
+    found = readings(counts, tuple(variances), factor)
     weights = found.weights[-1]
     return Said(
         float(weights @ [k.value for k in kept]),
-        float(np.sqrt(weights**2 @ sds**2)),
+        width * float(np.sqrt(weights**2 @ variances)),
         float(np.abs(weights) @ [k.rounding for k in kept]),
         Spread(*(float(part[-1]) for part in found.spread)),
     )

@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from private_bandits.budget import check_positive, check_probability
+from private_bandits.errors import InvalidInput
 from private_bandits.policies.base import checked_horizon
 
 GAUSSIAN = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")
@@ -16,11 +17,16 @@ INSTEAD_OF_PURE = (
 )
 
 
+LEAST_DELTA = 1e-100
+"""Of policies that divide it by numbers of steps, whose logarithm is then taken."""
+
+
 def check_optimism(policy: Any, *positive: str) -> None:
     """Refuse parameters that make no width. positive: names of those that have to be."""
     for name in positive:
         object.__setattr__(policy, name, check_positive(name, getattr(policy, name)))
-    check_probability("delta", policy.delta)
+    if check_probability("delta", policy.delta) < LEAST_DELTA:
+        raise InvalidInput(f"delta must be at least {LEAST_DELTA:g}, got {policy.delta!r}: smaller ones change nothing")
     object.__setattr__(policy, "horizon", checked_horizon(policy.horizon))
 
 

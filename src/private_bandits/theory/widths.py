@@ -17,7 +17,7 @@ from private_bandits.theory.checks import as_budget
 
 
 def index_width(count: int, step: float, budget: float | Budget, beta: float = 3.1) -> float:
-    """How far above its mean AdaC-UCB's index is (pure DP: AdaP-UCB's), for rewards in [0, 1].
+    """How far above its mean AdaC-UCB's index as published is (pure DP: AdaP-UCB's), for rewards in [0, 1].
 
     sqrt((1/(2n) + 2b/n^2) beta log t). The mean of n rewards with its noise exceeds the truth by that much with
     probability t^-beta at most, and falls short of it likewise (the paper's Lemma in Appendix C). AdaP-UCB:
@@ -27,17 +27,18 @@ def index_width(count: int, step: float, budget: float | Budget, beta: float = 3
     0.1
     """
     found = as_budget(budget)
-    policy = (AdaPUCB if found.noise == "laplace" else AdaCUCB)(n_arms=1, budget=found, beta=beta)
+    policy = (AdaPUCB if found.noise == "laplace" else AdaCUCB)(n_arms=1, budget=found, beta=beta, variant="paper")
     return float(policy.index(np.zeros(1), np.array([float(count)]), step, 1.0)[0])
 
 
 @dataclass(frozen=True)
 class PhaseWidth:
-    """What a phase of AdaC-GOPE reaches as planned, for rewards in [-1, 1]: of the variant "paper".
+    """What a phase of AdaC-GOPE reaches as planned, for rewards in [-1, 1].
 
     aimed: 2^-l. reached: the policy's own, by the tail of the noise at one action. paper: that of the paper's Theorem
     on concentration under a fixed design, by the norm of the whole noise: g sqrt(2 log(4/x)) + g^2 sqrt(4 b f(d, x)),
-    x = delta/(K l(l+1)) and g the largest ||a|| in V^-1. Actions are dropped by the larger of aimed and reached.
+    x = delta/(K l(l+1)) and g the largest ||a|| in V^-1. As published, actions are dropped by the larger of aimed and
+    reached; the variant "tight" goes by differences of two actions instead (policies/phases.py).
     """
 
     aimed: float

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from private_bandits.experiments.claims.verdict import LEVEL, Row, Verdict, caution, ends_of
+from private_bandits.experiments.claims.verdict import LEVEL, Row, Verdict, caution, ends_of, known
 from private_bandits.experiments.estimates import Estimate, holm
 from private_bandits.experiments.regrets import Pair, Regrets, name_of
 from private_bandits.experiments.wording import interval_text, listing, percent, rho_text
@@ -131,7 +131,7 @@ def _row(regrets: Regrets, match: Match) -> Row:
         "rho": match.pair.rho,
         "published": published,
         "tight": tight,
-        "lower by": float(match.saving.value),
+        "lower by": known(match.saving.value),
         **ends_of(match.saving),
         "finding": match.state,
         "p (less)": match.less,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -41,8 +42,9 @@ class Verdict:
         return ANSWERS[self.holds]
 
     def to_dict(self) -> dict[str, Any]:
-        """In types that JSON knows."""
-        return asdict(self) | {"answer": self.answer, "numbers": [dict(row) for row in self.numbers]}
+        """In types that JSON knows; infinity is the text "inf"."""
+        rows = [{name: "inf" if cell == math.inf else cell for name, cell in row.items()} for row in self.numbers]
+        return asdict(self) | {"answer": self.answer, "numbers": rows}
 
 
 def known(value: Any) -> float | None:
