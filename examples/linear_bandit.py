@@ -1,7 +1,7 @@
 """A recommender of twelve films, each described by two numbers, that learns from thumbs up and down, privately.
 
 AdaC-GOPE runs live. What it has learned after each phase is public, and drawn: which films a phase
-plays and why (linear-design.png), and when which film was dropped (linear-phases.png).
+plays, beside the optimal design (linear-design.png), and when which film was dropped (linear-phases.png).
 
     python examples/linear_bandit.py [--visitors 100000] [--phase-factor 1] [--out demo-output]
 """
@@ -56,7 +56,8 @@ class Phase:
     began: int
     played: list[int]
     active: list[int]
-    design: pb.Design
+    plan: dict[int, int]
+    best: int | None
     width: float = 0.0
     estimates: tuple[pb.Estimate, ...] = ()
     kept: tuple[int, ...] = ()
@@ -75,7 +76,7 @@ def rate(agent: pb.Agent, chance: random.Random) -> int:
     return decision.action
 
 
-def run(agent: pb.Agent, policy: pb.AdaCGOPE, visitors: int) -> list[Phase]:
+def run(agent: pb.Agent, visitors: int) -> list[Phase]:
     """Serve the visitors, phase by phase. What the agent has learned, and plans, is public."""
     chance = random.Random(1)  # the visitors' own randomness; the agent's noise is never seeded
     phases: list[Phase] = []
@@ -86,8 +87,7 @@ def run(agent: pb.Agent, policy: pb.AdaCGOPE, visitors: int) -> list[Phase]:
         count = min(planned, visitors - served)
         label = f"phase {before['phase']}" if before["plan"] else "the best film"
         played = [rate(agent, chance) for _ in track(range(count), description=label, transient=True)]
-        design = pb.optimal_design(policy.vectors[before["active"]])
-        phase = Phase(before["phase"], served, played, before["active"], design)
+        phase = Phase(before["phase"], served, played, before["active"], before["plan"], before["best"])
         after = agent.learned
         if after["phase"] > before["phase"]:
             phase = replace(
@@ -99,23 +99,30 @@ def run(agent: pb.Agent, policy: pb.AdaCGOPE, visitors: int) -> list[Phase]:
 
 
 def draw_design(axes: Axes, policy: pb.AdaCGOPE, phase: Phase) -> None:
-    """Films as points, weights as discs, and the smallest central ellipse that holds all films that are left."""
-    vectors, design = policy.vectors, phase.design
+    """Films as points, planned plays as discs, and the smallest central ellipse that holds all films that are left.
+
+    The ellipse is that of the optimal design. What is planned is a rough one, and the best film so far beside it.
+    """
+    vectors = policy.vectors
     active = vectors[phase.active]
+    design = pb.optimal_design(active)
+    shares = {arm: planned / sum(phase.plan.values()) for arm, planned in phase.plan.items()}
     values, frame = np.linalg.eigh(active.T @ (design.weights[:, None] * active))
     turn = np.linspace(0, 2 * np.pi, 400)
     circle = np.column_stack([np.cos(turn), np.sin(turn)])
     ellipse = np.sqrt(design.rank) * (circle * np.sqrt(values.clip(0))) @ frame.T
     axes.fill(*ellipse.T, facecolor=BLUE, alpha=0.08, edgecolor="none")
     axes.plot(*ellipse.T, color=BLUE, lw=1.5)
-    axes.scatter(active[:, 0], active[:, 1], s=4000 * design.weights, color=ORANGE, alpha=0.55, lw=0, zorder=2)
+    played = vectors[list(shares)]
+    areas = [4000 * share for share in shares.values()]
+    axes.scatter(played[:, 0], played[:, 1], s=areas, color=ORANGE, alpha=0.55, lw=0, zorder=2)
     for arm, name in enumerate(FILMS):
         x, y = vectors[arm]
         left = arm in phase.active
-        axes.plot(x, y, "o", ms=5, color="black" if left else GREY, mfc="black" if left else "white", zorder=3)
-        text = name
-        if left and design.weights[phase.active.index(arm)]:
-            text += f"  {design.weights[phase.active.index(arm)]:.0%}"
+        marker, size = ("*", 11) if arm == phase.best else ("o", 5)
+        colour, inside = ("black", "black") if left else (GREY, "white")
+        axes.plot(x, y, marker, ms=size, color=colour, mfc=inside, zorder=3)
+        text = f"{name}  {shares[arm]:.0%}" if arm in shares else name
         side = -1 if x < -0.5 else 1
         axes.annotate(
             text, (x, y), (9 * side, 7), textcoords="offset points", ha="left" if side > 0 else "right",
@@ -125,14 +132,14 @@ def draw_design(axes: Axes, policy: pb.AdaCGOPE, phase: Phase) -> None:
     axes.plot(0, 0, "+", color=GREY, ms=9)
     axes.set(
         xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal", xlabel="dark", ylabel="fast",
-        title=f"Phase {phase.number}: {len(phase.active)} films, {len(design.support)} in the optimal design",
+        title=f"Phase {phase.number}: {len(phase.active)} films left, {len(shares)} shown",
     )  # fmt: skip
     axes.grid(alpha=0.25)
 
 
 def draw_designs(path: Path, policy: pb.AdaCGOPE, phases: list[Phase]) -> None:
-    """The first design, and the last one after films were dropped."""
-    several = [phase for phase in phases if len(phase.active) > 2]
+    """The first phase, and the last one after films were dropped."""
+    several = [phase for phase in phases if phase.plan and len(phase.active) > 2]
     shown = [several[0]] + [phase for phase in several[-1:] if len(phase.active) < len(FILMS)]
     figure, panels = plt.subplots(
         1, len(shown), figsize=(6 * len(shown), 6.6), layout="constrained", sharey=True, squeeze=False
@@ -142,10 +149,11 @@ def draw_designs(path: Path, policy: pb.AdaCGOPE, phases: list[Phase]) -> None:
     handles = [
         Line2D([], [], ls="", marker="o", color="black", label="film"),
         Line2D([], [], ls="", marker="o", color=GREY, mfc="white", label="dropped film"),
-        Line2D([], [], ls="", marker="o", ms=13, color=ORANGE, alpha=0.55, mew=0, label="weight in the design (area)"),
-        Line2D([], [], color=BLUE, label="leverage 2: the smallest central ellipse around the films"),
+        Line2D([], [], ls="", marker="*", ms=11, color="black", label="best film so far"),
+        Line2D([], [], ls="", marker="o", ms=13, color=ORANGE, alpha=0.55, mew=0, label="share of the plays (area)"),
+        Line2D([], [], color=BLUE, label="leverage 2 in the optimal design"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False)
     figure.savefig(path, dpi=90, metadata={"Software": None})
     plt.close(figure)
 
@@ -261,7 +269,7 @@ def main() -> None:
         actions=list(FILMS.values()), budget=pb.zCDP(RHO), arms=list(FILMS), phase_factor=arguments.phase_factor
     )
     agent = pb.Agent(policy, reward_range=RANGE)
-    phases = run(agent, policy, arguments.visitors)
+    phases = run(agent, arguments.visitors)
     report(console, agent, phases)
     arguments.out.mkdir(parents=True, exist_ok=True)
     design, drawn = arguments.out / "linear-design.png", arguments.out / "linear-phases.png"

@@ -353,9 +353,10 @@ class Agent:
         log: a CSV file, a table such as a DataFrame, or tuples (arm, reward) or (arm, reward, person). An arm is a name
         or an index; for contextual policies the vector that was played, in a column or, with arm=[...], in several.
 
-        The rewards of an arm are its first episode: they leave in one release, so a logged reward costs what any other
-        costs. Which arms were logged, how often and for whom is public. A logged play counts as a decision. With
-        max_rewards_per_person rows beyond the limit are dropped.
+        The rewards of an arm are its first episode: they leave together in its first release, and in later ones again
+        where the policy's do (`Policy.factor`), so a logged reward costs what any other costs. Which arms were logged,
+        how often and for whom is public. A logged play counts as a decision. With max_rewards_per_person rows beyond
+        the limit are dropped.
 
         A value that is missing, or a reward outside the range, is refused with its row, and nothing changes; that
         refusal is for who has the log, not to be published. With a file everything is on disk before this returns, or

@@ -91,7 +91,10 @@ def simulate(
     tol: Annotated[float, typer.Option(help="Linear: of the optimal design.")] = 1e-3,
     phase_length: Annotated[
         str,
-        typer.Option(help="Linear: paper, or own: long enough for a policy's own noise, as the rivals' always are."),
+        typer.Option(
+            help="Linear: paper, or own: long enough for a policy's own noise, as the rivals' always are; adac-gope "
+            "needs --variant paper for own."
+        ),
     ] = "paper",
     phase_factor: Annotated[float, typer.Option(help="Linear: multiplies the length of all phases.")] = 1.0,
     action_norm: Annotated[float, typer.Option(help="Linear: the largest norm of an action.")] = 1.0,
@@ -341,12 +344,15 @@ def reproduce(
         str | None,
         typer.Option(
             help="Steps, of what --figure names; with all: of the paper's, the others have at most their own.",
-            show_default="1e7; beyond the paper 2e5",
+            show_default="1e7; beyond the paper 2e5, lower 1e6, finite-tight and linear-tight 1e7",
         ),
     ] = None,
     runs: Annotated[
         str | None,
-        typer.Option(help="Runs, of the same experiments as --horizon.", show_default="100; beyond the paper 20"),
+        typer.Option(
+            help="Runs, of the same experiments as --horizon.",
+            show_default="100; beyond the paper 20, finite-tight 40",
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of results; what differs there is moved aside.")] = Path("results"),
     seed: Annotated[int, typer.Option(help="Seed of instances and simulations.")] = 0,
@@ -355,7 +361,12 @@ def reproduce(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Everything at a small scale, in a minute.")] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="What is beyond the paper at 1e6 steps and 100 runs as well.")
+        bool,
+        typer.Option(
+            "--full",
+            help="What is beyond the paper at a large scale: 100 runs of 1e6 steps, of 1e7 for tight and lower, but "
+            "contextual-tight 20 runs of 1e6.",
+        ),
     ] = False,
     dask: Annotated[
         str | None, typer.Option(help="Compute on the Dask cluster with this scheduler.", metavar="tcp://HOST:PORT")

@@ -421,6 +421,11 @@ def test_bad_options_are_named(options: dict[str, Any]) -> None:
         pb.AdaCGOPE([[1.0, 0.0], [0.0, 1.0]], pb.zCDP(1), **options)
 
 
+def test_own_phases_of_the_default_variant_are_refused_with_the_way_out() -> None:
+    with pytest.raises(InvalidInput, match='needs variant="paper", on the command line --variant paper'):
+        pb.AdaCGOPE([[1.0, 0.0], [0.0, 1.0]], pb.zCDP(1), phase_length="own")
+
+
 @pytest.mark.parametrize("bounds", [(0.0, 1e155), (0.0, 1e-150)])
 def test_ranges_that_floats_cannot_square_are_refused(bounds: tuple[float, float]) -> None:
     with pytest.raises(InvalidInput, match="another unit"):

@@ -99,8 +99,8 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
     f = d + 2 sqrt(d log(T/delta)) + 2 log(T/delta), b: variance factor of the budget. The old noise stays in the sum.
     This is variant="paper".
 
-    variant="tight" has the same regret per step with less noise: releases hold earlier episodes again, so that their
-    noises go together (factor.py), and the sum of all carries S_n S_l instead of l of them, S_l = sum of c_k^2 over
+    variant="tight" has the same episodes and less noise: releases hold earlier episodes again, so that their noises go
+    together (factor.py), and the sum of all carries S_n S_l instead of l of them, S_l = sum of c_k^2 over
     k < l, n = `cap`: 5.6 instead of 60 at l = n = 60. f is the quantile of the chi-square distribution at delta/(2n+2),
     as noise changes at releases only, and delta/2 is left for the rewards. The width is right for any contexts, up to
     the horizon (docs/guarantees.md). Without privacy both variants are the same.

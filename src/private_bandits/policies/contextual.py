@@ -19,7 +19,8 @@ from private_bandits.policies.base import Offer, Policy, State
 Floats = NDArray[np.float64]
 
 STEPS = 2**20
-"""Steps of the grid that coordinates of actions are rounded to, from zero to the largest norm."""
+"""Steps of the grid that coordinates of actions are rounded to, from zero to the largest norm, if a policy has no other
+(`ContextualPolicy.steps`)."""
 LONG = ("refuse", "scale")
 
 
@@ -27,8 +28,9 @@ LONG = ("refuse", "scale")
 class ContextualPolicy(Policy[State]):
     """A policy over actions in R^d that come with every ask, of norm at most `context_norm`.
 
-    long_actions: "refuse" actions beyond that norm, or "scale" them down to it. An action is rounded towards zero on a
-    grid of 2^-20 of the norm when it is offered, and the rounded one is used everywhere.
+    long_actions: "refuse" actions beyond that norm, or "scale" them down to it. An action is rounded towards zero when
+    it is offered, on a grid of 1/`steps` of the norm (2^-20; AdaC-OFUL: 2^-16 where releases hold earlier episodes
+    again), and the rounded one is used everywhere.
     """
 
     setting: ClassVar[str] = "contextual"
@@ -85,10 +87,10 @@ class ContextualPolicy(Policy[State]):
 
     @cached_property
     def _most_squared(self) -> float:
-        """Below which a squared norm is at most STEPS^2 on the grid.
+        """Below which a squared norm is at most `steps`^2 on the grid.
 
-        There it is a whole number, and 2^40 (1 + 4e-13) is less than the next one: rows that were divided by their norm
-        may miss 1 by that much.
+        There it is a whole number, and steps^2 (1 + 4e-13) is less than the next one, for 2^20 steps and fewer: rows
+        that were divided by their norm may miss 1 by that much.
         """
         return self.context_norm**2 * (1 + 4e-13)
 
