@@ -143,11 +143,11 @@ def test_sums_that_outgrow_64_bits_together_are_refused() -> None:
 def test_no_repr_shows_a_sum() -> None:
     one = door(pb.zCDP(1.0), HALF_BEFORE)
     episode = one.open_episode(0, 1, 1)
-    episode.add((1,), 123456)
+    episode.add((1,), 12345678)
     whole = one.correlate(episode)
     for shown in (repr(whole), repr(whole.totals), repr(vars(whole))):
-        assert "246912" not in shown
-        assert "123456" not in shown
+        assert "24691356" not in shown
+        assert "12345678" not in shown
 
 
 @pytest.mark.parametrize("releases", [1, 2, 5, 75, 400])
@@ -198,7 +198,7 @@ def test_an_agent_in_memory_ends_where_a_release_was_cut_short(
 ) -> None:
     """A policy that missed one would read the next ones, which hold its episode again, wrongly."""
     policy = POLICIES[name].example(pb.zCDP(1))
-    agent = pb.Agent(policy)
+    agent = pb.Agent(policy, seed=1)  # noise may leave one action, and then there are no more releases
     actions = None if policy.arm_names else np.eye(2)
 
     def cut(*_: object) -> None:
@@ -209,7 +209,7 @@ def test_an_agent_in_memory_ends_where_a_release_was_cut_short(
     monkeypatch.setattr(*((Ledger, "append", cut) if step == "ledger" else (type(policy), "learn", cut)))
 
     def play() -> None:
-        while True:
+        for _ in range(10_000):
             agent.tell(agent.ask(actions=actions), 1.0)
 
     with pytest.raises(KeyboardInterrupt):

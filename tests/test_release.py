@@ -406,4 +406,4 @@ for x in (1e200, 1e300, 8e307, 1.7e308):
     episode.add((1,), 0)
     assert door.release(episode).cost <= budget.level
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=20)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

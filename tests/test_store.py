@@ -18,6 +18,7 @@ import sys
 import textwrap
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -39,6 +40,7 @@ from private_bandits.errors import (
 )
 from private_bandits.noise import Mechanism
 from private_bandits.store import FORMAT
+from tests.support import EXAMPLE_BUDGETS
 
 
 def plain_policy(n_arms: int = 2) -> pb.AdaCUCB:
@@ -1096,17 +1098,22 @@ def test_a_path_that_sqlite_takes_for_memory_is_a_file_all_the_same(
     assert (tmp_path / ":memory:").stat().st_size > 0
 
 
-def as_in_format_two(path: Path) -> None:
-    """Earlier sums beside the open ones, and the policy's state as a whole."""
+SINCE_FORMAT_THREE = {"adac-oful": ["sums"], "adac-ucb": ["kept", "spread"]}
+"""What states of version 0.7 did not have."""
+
+
+def as_in_format_two(path: Path, name: str) -> None:
+    """Earlier sums beside the open ones, and the policy's state as a whole, as version 0.7 wrote it."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         for key, text in connection.execute("SELECT key, private FROM episodes").fetchall():
             rows = connection.execute("SELECT private FROM kept WHERE key = ? ORDER BY number", (key,)).fetchall()
             whole = json.loads(text) | {"kept": [json.loads(part) for (part,) in rows]}
             connection.execute("UPDATE episodes SET private = ? WHERE key = ?", (json.dumps(whole), key))
         policy, arrivals = connection.execute("SELECT policy, arrivals FROM agent").fetchone()
-        connection.execute(
-            "UPDATE agent SET policy = ?", (json.dumps(json.loads(policy) | json.loads(arrivals or "{}")),)
-        )
+        state = json.loads(policy) | json.loads(arrivals or "{}")
+        for part in SINCE_FORMAT_THREE.get(name, []):
+            del state[part]
+        connection.execute("UPDATE agent SET policy = ?", (json.dumps(state),))
         connection.execute("ALTER TABLE agent DROP COLUMN arrivals")
         connection.execute("DROP TABLE kept")
         connection.execute("PRAGMA user_version = 2")
@@ -1114,18 +1121,24 @@ def as_in_format_two(path: Path) -> None:
 
 
 @pytest.mark.parametrize("older", [False, True])
-@pytest.mark.parametrize("name", ["dp-ucb", "adac-oful", "linpriv"])
-def test_an_agent_goes_on_from_a_file_of_the_second_format(tmp_path: Path, name: str, older: bool) -> None:
-    policy = policies.POLICIES[name].example(pb.NoPrivacy())
+@pytest.mark.parametrize("private", [False, True])
+@pytest.mark.parametrize("name", ["dp-ucb", "adac-oful", "adac-ucb", "linpriv"])
+def test_an_agent_goes_on_from_a_file_of_the_second_format(
+    tmp_path: Path, name: str, private: bool, older: bool
+) -> None:
+    cls = policies.POLICIES[name]
+    policy: Any = cls.example(EXAMPLE_BUDGETS[cls.notions[0]] if private else pb.NoPrivacy())
+    if name in SINCE_FORMAT_THREE:
+        policy = replace(policy, variant="paper")  # there was no other
     actions = None if policy.arm_names else np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
     path = tmp_path / "agent.db"
-    with pb.Agent(policy, path=path) as agent, pb.Agent(policy) as twin:
+    with pb.Agent(policy, path=path, seed=3) as agent, pb.Agent(policy, seed=3) as twin:
         for step in range(23):
             for one in (agent, twin):
                 one.tell(one.ask(actions=actions), float(step % 3 == 0))
         agent.close()
         if older:
-            as_in_format_two(path)
+            as_in_format_two(path, name)
         with pb.Agent.open(path) as opened:
             for step in range(40):
                 for one in (opened, twin):

@@ -264,7 +264,8 @@ def test_odd_action_sets(cls: type[PhasedElimination], variant: str, name: str) 
     theta /= max(1.0, float(np.abs(actions @ theta).max()))
     budget = pb.PureDP(1.0) if cls is pb.HannaGOPE else pb.zCDP(1.0)
     factor = 0.2 if variant == "tight" else 0.02
-    agent = pb.Agent(cls(actions, budget, phase_factor=factor, variant=variant), reward_range=(-1, 1))
+    # Seeded: with phases as short as these, noise may throw out the best action, and intervals hold most of the time.
+    agent = pb.Agent(cls(actions, budget, phase_factor=factor, variant=variant), reward_range=(-1, 1), seed=4)
     generator = random.Random(9)
     means = actions @ theta
     for _ in range(600):

@@ -121,6 +121,7 @@ def test_a_policy_is_asked_and_told_the_same_as_by_an_agent() -> None:
     environment = Certain(3, ARMS, THETA, "strict")
     policy, contexts = Witness(dimension=3, budget=pb.zCDP(1.0), arms=ARMS, horizon=5), seen(environment, 60)
     agent = pb.Agent(policy, environment.reward_range, seed=1)
+    Witness.calls.clear()  # of the class, so that those of an earlier run are still there
     for actions in contexts:
         agent.tell(agent.ask(actions=actions), 0.5)
     expected = Witness.calls.copy()
