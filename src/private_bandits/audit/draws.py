@@ -50,7 +50,8 @@ def examine(
 ) -> Draws:
     """Sampler, then releases. A right agent is accused with probability at most `failure`."""
     series = RELEASES * COORDINATES
-    found = Draws(level=failure / (len(SCALES) + series + math.comb(series, 2)))
+    # Half of what each test could have: chi-square of counts has a tail up to twice as heavy as its limit, that far out.
+    found = Draws(level=failure / (len(SCALES) + series + math.comb(series, 2)) / 2)
     _sampler(target.make(), draws, found)
     advance(0.5)
     if not found.flaws:
