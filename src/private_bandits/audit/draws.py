@@ -50,7 +50,7 @@ def examine(
 ) -> Draws:
     """Sampler, then releases. A right agent is accused with probability at most `failure`."""
     series = RELEASES * COORDINATES
-    # Half of what each test could have: chi-square of counts has a tail up to twice as heavy as its limit, that far out.
+    # Half of what each test could have: that far out, chi-square of counts has up to twice the tail of its limit.
     found = Draws(level=failure / (len(SCALES) + series + math.comb(series, 2)) / 2)
     _sampler(target.make(), draws, found)
     advance(0.5)
