@@ -72,9 +72,8 @@ def upper_bound(mean: Any, spread: Spread, log_odds: Any) -> NDArray[np.float64]
     inside = bend * (0.75 * bend + (curve + (0.5 + noise))) + noise
     by_variance = (mean + 0.5 * bend + np.sqrt(np.maximum(inside, 0.0))) / (1.0 + bend)
     rate = spread.weight * twice
-    bend = (
-        rate * half
-    )  # half of it. Level: noise; from 1/2 on there is no bend, but a level of rate mean (1 - mean) more
+    # Half of the bend. Level: noise; from 1/2 on there is no bend, but a level of rate mean (1 - mean) more.
+    bend = rate * half
     inside = rate * curve + bend * (bend + (noise + noise)) + noise
     by_rate = (mean + bend + np.sqrt(np.maximum(inside, 0.0))) / (1.0 + (bend + bend))
     found: NDArray[np.float64] = np.where(by_rate >= 1.0 - half, by_variance, np.minimum(by_rate, by_variance))

@@ -137,7 +137,7 @@ class ShortPhasedRuns(PhasedRuns):
         alike: dict[tuple[Shares, int], list[Key]] = {}
         for active, best in groups:
             shares, rank = shares_of(self.policy, active)
-            if best is not None and rank > 1:
+            if best is not None and rank > 1:  # on a line all may be equal, which policy.plan looks for
                 alike.setdefault((shares, rank), []).append((active, best))
         left, size = dict(groups), max(1, ENTRIES // self.policy.vectors.size)
         for (shares, rank), keys in alike.items():
@@ -207,7 +207,7 @@ def rough_shares(
 def solved_shares(
     policy: PhasedElimination, rank: int, keys: Sequence[Key], arms: Integers, among: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
-    """Of larger sets: one after the other, each once, as few of them differ."""
+    """Of larger sets, one after the other: groups differ more often in their best action than in what is active."""
     designs = [policy.design(active) for active, _ in keys]
     bases, shares = np.array([design.basis for design in designs]), np.zeros(among.shape)
     shares[among] = np.concatenate([design.weights for design in designs])
