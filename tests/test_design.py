@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from private_bandits import design as design_module
 from private_bandits.design import (
     Design,
     exchanges,
@@ -24,12 +23,12 @@ from private_bandits.design import (
     moments,
     null_space,
     optimal_design,
-    rough_design,
     small_design,
     span_of,
     thinned,
 )
 from private_bandits.errors import InvalidInput
+from private_bandits.rough import rough_design
 
 steady = settings(derandomize=True, deadline=None, max_examples=60)
 Floats = NDArray[np.float64]
@@ -164,14 +163,6 @@ def test_the_certificate_holds_in_exact_arithmetic(name: str, tol: float) -> Non
 def test_a_rough_design_keeps_its_tolerance_too(name: str, tol: float) -> None:
     actions, rank = HOSTILE[name]
     check(rough_design(actions, tol), actions, rank, 1 + tol, rank * (rank + 1) // 2)
-
-
-@pytest.mark.parametrize("d", [2, 3, 5, 10])
-def test_rough_designs_of_few_actions_are_found_without_the_solver(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    sets = [kind(seed, k, d) for seed, kind in enumerate((draw, sphere)) for k in (d + 1, d * (d + 1) // 2)]
-    monkeypatch.setattr(design_module, "optimal_weights", None)
-    for actions in sets:
-        check(rough_design(actions, 0.1), actions, d, 1.1, d * (d + 1) // 2)
 
 
 @pytest.mark.parametrize("name", HOSTILE)

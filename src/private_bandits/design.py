@@ -33,8 +33,6 @@ RAYS = 64
 """Directions that `lightened` follows before it mends all others: a matter of speed only."""
 RANK_TOLERANCE = 1e-12
 """A direction that no action follows by more than this share of its own length is rounding, not a dimension."""
-WELL, ROUNDS = 1e-3, 50
-"""What `rough_design` takes on: singular values that differ by less, in no more steps."""
 SHORTEST = 1e-100
 """An action shorter than this, relative to the longest one, counts as zero."""
 
@@ -96,64 +94,6 @@ def optimal_design(actions: ArrayLike, tol: float = 1e-3) -> Design:
         reached = design.leverage / design.rank - 1
         raise InvalidInput(f"tol = {tol!r} is finer than floats resolve here ({reached:.1e}): use a larger tol")
     return design
-
-
-def rough_design(actions: ArrayLike, tol: float) -> Design:
-    """As `optimal_design`, in a tenth of the time where nothing is gained by leaving actions out.
-
-    That is for at most rank (rank + 1) / 2 actions, far from any dependence. From equal weights w <- w * leverage /
-    rank, by which log det V grows at every step (Silvey, Titterington and Torsney 1978). Then actions are left out
-    whose w * leverage adds up to at most tol / 5: V falls by no more than that part of it.
-
-    >>> design = rough_design([[1.0, 0.0], [0.0, 1.0], [0.1, 0.1]], tol=0.1)
-    >>> design.weights.round(9).tolist(), round(design.leverage, 9)
-    ([0.5, 0.5, 0.0], 2.0)
-    """
-    rows = checked(actions)
-    count, rank = len(rows), min(rows.shape)
-    if count > rank * (rank + 1) // 2:
-        return optimal_design(actions, tol)
-    basis = plain_basis(rows)
-    weights = rough_weights(rows @ basis, np.full((1, count), True), tol)[0]
-    return certified(rows @ basis, weights, basis) if weights.any() else optimal_design(actions, tol)
-
-
-def plain_basis(rows: Floats) -> Floats:
-    """An orthonormal basis of the span of rows that are far from any dependence; the identity if they are enough."""
-    count, dimension = rows.shape[-2:]
-    return np.linalg.qr(rows.mT)[0] if count < dimension else np.eye(dimension)
-
-
-def far_from_dependence(rows: Floats, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether the rows of each set span everything, and not just so. among: which rows are in the set, a line each."""
-    squares = np.linalg.eigvalsh((rows.mT * among[:, None]) @ rows)
-    return np.asarray(squares[:, 0] >= WELL**2 * squares[:, -1])
-
-
-def rough_weights(rows: Floats, among: NDArray[np.bool_], tol: float) -> Floats:
-    """The weights of `rough_design` for several sets of the rows, a line each; zeros where it has none.
-
-    among: which rows are in the set, a line each. rows: the same for all sets, or some for each.
-    """
-    rank = rows.shape[-1]
-    found = np.zeros(among.shape)
-    left = np.flatnonzero(far_from_dependence(rows, among))
-    rows = np.broadcast_to(rows, (len(among), *rows.shape[-2:]))
-    weights = among[left] / among[left].sum(axis=1, keepdims=True)
-    for _ in range(ROUNDS):
-        points = rows[left]
-        inverse = np.linalg.inv((points.mT * weights[:, None]) @ points)
-        shares = weights * ((points @ inverse) * points).sum(axis=2) / rank
-        good = (shares <= (1 + 0.6 * tol) * weights).all(axis=1)
-        order = np.argsort(shares[good], axis=1)
-        light = np.cumsum(np.take_along_axis(shares[good], order, 1), axis=1) * rank <= 0.2 * tol
-        kept = weights[good]
-        np.put_along_axis(kept, order, np.where(light, 0, np.take_along_axis(kept, order, 1)), 1)
-        found[left[good]] = kept / kept.sum(axis=1, keepdims=True)
-        left, weights = left[~good], shares[~good] / shares[~good].sum(axis=1, keepdims=True)
-        if not len(left):
-            break
-    return found
 
 
 def small_design(actions: ArrayLike) -> Design:

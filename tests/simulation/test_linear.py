@@ -14,7 +14,7 @@ import private_bandits as pb
 from private_bandits.environments import Integers
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.phased import PhasedElimination
-from private_bandits.simulation import linear, steps
+from private_bandits.simulation import linear, mixes, steps
 
 Floats = NDArray[np.float64]
 
@@ -108,10 +108,10 @@ def test_plans_of_many_groups_are_those_of_each(k: int, d: int, rho: float) -> N
     generator = np.random.default_rng(1)
     for size in range(2, k + 1):
         sets = [tuple(sorted(generator.choice(k, size, replace=False).tolist())) for _ in range(5)]
-        shares, rank = linear.shares_of(policy, sets[0])
-        assert shares is (linear.rough_shares if size <= d * (d + 1) // 2 else linear.solved_shares)
-        assert rank == min(size, d)
-        batch = linear.Batch.of(policy, 3, shares, rank, [(active, active[0]) for active in sets])
+        keys = [(active, active[0]) for active in sets]
+        played = mixes.Mixes(policy.vectors, policy.tol, policy.lead).of(policy, keys)
+        assert {mix.basis.shape for mix in played.values()} == {(d, min(size, d))}
+        batch = linear.Batch.of(policy, 3, played)
         assert batch.keys
         for (active, best), counts in zip(batch.keys, batch.counts, strict=True):
             expected = policy.plan(3, active, best)

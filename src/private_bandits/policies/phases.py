@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from private_bandits.design import Design, rough_design
+from private_bandits.design import Design
 from private_bandits.policies.fit import Fit, Floats
+from private_bandits.rough import rough_design
 
 LEAD = 2.0
 """Plays of the best action so far, for each play of the design: it costs least, and half of a comparison is with it."""
@@ -59,7 +60,7 @@ class Mix:
     @cached_property
     def apart(self) -> float:
         """The largest ||a - a'||^2 in V^-1 of two active actions."""
-        return farthest(self.fit.whitened(self.vectors))
+        return float(farthest(self.fit.whitened(self.vectors)))
 
 
 def pair_log_odds(phase: int, actions: int, delta: float) -> float:
@@ -83,19 +84,20 @@ def shortest_length(log_odds: Any, beta: float, apart: Any, largest: Any, varian
     return (rewards + np.sqrt(rewards * (rewards + 16 * variance_factor * largest))) / 2
 
 
-def farthest(points: Floats) -> float:
-    """The largest squared distance of two points.
+def farthest(points: Floats) -> Any:
+    """The largest squared distance of two points: the rows, of one set or of each of several.
 
-    >>> farthest(np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]]))
+    >>> float(farthest(np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]])))
     25.0
     """
-    squares = (points * points).sum(axis=1)
-    size = max(1, ENTRIES // len(points))
-    found = (
-        float((squares[i : i + size, None] + squares - 2 * points[i : i + size] @ points.T).max())
-        for i in range(0, len(points), size)
-    )
-    return max(0.0, *found)  # equal points may be below by rounding
+    squares = (points * points).sum(axis=-1)
+    size = max(1, ENTRIES // squares.size)
+    found = np.zeros(squares.shape[:-1])  # equal points may be below by rounding
+    for i in range(0, squares.shape[-1], size):
+        part = slice(i, i + size)
+        apart = squares[..., part, None] + squares[..., None, :] - 2 * points[..., part, :] @ points.mT
+        found = np.maximum(found, apart.max(axis=(-2, -1)))
+    return found
 
 
 def pair_widths(errors: Floats, leaders: NDArray[np.intp], log_odds: float) -> Floats:

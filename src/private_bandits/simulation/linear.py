@@ -6,20 +6,19 @@ that matters, share design and plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from private_bandits.design import far_from_dependence, plain_basis, rough_weights
 from private_bandits.environments import FiniteEnvironment, Floats, Integers
 from private_bandits.policies.adac_gope import AdaCGOPE
 from private_bandits.policies.fit import Fit
 from private_bandits.policies.phased import LONGEST, PhasedElimination, surviving
-from private_bandits.policies.phases import ENTRIES, ROUGH, ROUNDING, farthest, pair_log_odds, shortest_length
+from private_bandits.policies.phases import ENTRIES, ROUNDING, pair_log_odds, shortest_length
 from private_bandits.progress import Report
+from private_bandits.simulation.mixes import Key, Played, alike, estimates, known_mixes, largest_squares, membership
 
 
 @dataclass
@@ -134,33 +133,33 @@ class ShortPhasedRuns(PhasedRuns):
     """
 
     def _play_groups(self, phase: int, groups: Groups) -> None:
-        alike: dict[tuple[Shares, int], list[Key]] = {}
-        for active, best in groups:
-            shares, rank = shares_of(self.policy, active)
-            if best is not None and rank > 1:  # on a line all may be equal, which policy.plan looks for
-                alike.setdefault((shares, rank), []).append((active, best))
-        left, size = dict(groups), max(1, ENTRIES // self.policy.vectors.size)
-        for (shares, rank), keys in alike.items():
-            for start in range(0, len(keys), size):
-                batch = Batch.of(self.policy, phase, shares, rank, keys[start : start + size])
-                self._play_batch(batch, left)
+        mixes = known_mixes(self.policy.actions, self.policy.tol, self.policy.lead)
+        # One action is the best one; it is not known in the first phase.
+        keys = [(active, best) for active, best in groups if best is not None and len(active) > 1]
+        left = dict(groups)
+        for start in range(0, len(keys), mixes.room):
+            played = mixes.of(self.policy, keys[start : start + mixes.room])
+            for items in alike(played.items(), lambda item: item[1].basis.shape[1]).values():
+                self._play_batch(Batch.of(self.policy, phase, dict(items)), left)
         super()._play_groups(phase, left)
 
     def _play_batch(self, batch: Batch, left: Groups) -> None:
         """Play the phase of these groups, and take them out of those that are left."""
         which: list[int] = []
         finished: list[Run] = []
-        for i, (active, best) in enumerate(batch.keys):
-            played = np.flatnonzero(batch.counts[i])
-            played = np.array([batch.bests[i], *played[played != batch.bests[i]].tolist()])
-            counts, gaps = batch.counts[i, played], self.gaps[batch.arms[played]]
-            times, regrets = np.cumsum(counts, dtype=float), np.cumsum(counts * gaps)
-            for run in left.pop((active, best)):
+        order = np.argsort(np.arange(len(batch.arms)) != batch.bests[:, None], axis=1, kind="stable")  # the best first
+        counts = np.take_along_axis(batch.counts, order, 1)
+        ends, losses = counts.cumsum(axis=1, dtype=float), (counts * self.gaps[batch.arms[order]]).cumsum(axis=1)
+        for i, (key, played) in enumerate(zip(batch.keys, counts > 0, strict=True)):
+            times, regrets = ends[i, played], losses[i, played]
+            for run in left.pop(key):
                 run.go_on(times, regrets)
                 if run.time < self.horizon:
                     which.append(i)
                     finished.append(run)
-        size, estimate = max(1, ENTRIES // batch.vectors.size), batch.estimate(batch.counts)
+        if not finished:
+            return
+        size, estimate = max(1, ENTRIES // batch.vectors.size), estimates(batch.vectors, batch.counts, batch.bases)
         for start in range(0, len(finished), size):
             part = slice(start, start + size)
             self._learn_together(batch, estimate, np.array(which[part]), finished[part])
@@ -185,46 +184,7 @@ class ShortPhasedRuns(PhasedRuns):
 
 
 Estimates = tuple[Floats, Floats]
-"""All actions whitened, and the weights of the rewards of each in phi, for each group (policies/fit.py)."""
-
-
-Key = tuple[tuple[int, ...], int]
-"""What is active, and the best action."""
-
-Shares = Callable[[PhasedElimination, int, Sequence[Key], Integers, NDArray[np.bool_]], tuple[Floats, Floats]]
-"""Bases of the span and designs of several active sets of a rank, over some actions; no weights where there is none."""
-
-
-def rough_shares(
-    policy: PhasedElimination, rank: int, keys: Sequence[Key], arms: Integers, among: NDArray[np.bool_]
-) -> tuple[Floats, Floats]:
-    """Of sets so small that design.rough_design solves them itself."""
-    found = plain_basis(np.array([policy.vectors[list(active[:rank])] for active, _ in keys]))
-    bases = np.broadcast_to(found, (len(keys), *found.shape[-2:]))
-    return bases, rough_weights(policy.vectors[arms] @ bases, among, max(policy.tol, ROUGH))
-
-
-def solved_shares(
-    policy: PhasedElimination, rank: int, keys: Sequence[Key], arms: Integers, among: NDArray[np.bool_]
-) -> tuple[Floats, Floats]:
-    """Of larger sets, one after the other: groups differ more often in their best action than in what is active."""
-    designs = [policy.design(active) for active, _ in keys]
-    bases, shares = np.array([design.basis for design in designs]), np.zeros(among.shape)
-    shares[among] = np.concatenate([design.weights for design in designs])
-    shares[~far_from_dependence(policy.vectors[arms] @ bases, among)] = 0.0
-    return bases, shares
-
-
-def shares_of(policy: PhasedElimination, active: tuple[int, ...]) -> tuple[Shares, int]:
-    """How its design is found, and its rank if the actions are far from any dependence."""
-    rank = min(len(active), policy.vectors.shape[1])
-    if len(active) <= rank * (rank + 1) // 2:
-        return rough_shares, rank
-    return solved_shares, policy.design(active).rank
-
-
-ROWS = ("bases", "among", "bests", "log_odds", "counts")
-"""What a batch has a row of for each group."""
+"""All actions whitened, and the weights of the rewards of each in phi, for each group."""
 
 
 @dataclass
@@ -244,48 +204,20 @@ class Batch:
     """How often an action is played."""
 
     @classmethod
-    def of(cls, policy: PhasedElimination, phase: int, shares_of_sets: Shares, rank: int, keys: list[Key]) -> Batch:
-        """Planned as by policy.plan."""
-        among = np.zeros((len(keys), len(policy.vectors)), bool)
-        for line, (active, _) in zip(among, keys, strict=True):
-            line[list(active)] = True
-        arms = np.flatnonzero(among.any(axis=0))
-        among = among[:, arms]
-        bases, shares = shares_of_sets(policy, rank, keys, arms, among)
-        bests = np.searchsorted(arms, [best for _, best in keys])
-        log_odds = np.array([pair_log_odds(phase, len(active), policy.delta) for active, _ in keys])
-        batch = cls(keys, arms, policy.vectors[arms], bases, among, bests, log_odds, np.zeros(among.shape, np.int64))
-        solved = shares.max(axis=1) > 0
-        batch, shares = batch.only(solved), shares[solved]
-        shares[np.arange(len(shares)), batch.bests] += policy.lead
-        return batch.planned(policy, phase, shares)
-
-    def planned(self, policy: PhasedElimination, phase: int, shares: Floats) -> Batch:
-        """With counts, for these shares, where exact sums have room for them."""
-        whitened, weights = self.estimate(shares)
-        apart = np.array([farthest(points[active]) for points, active in zip(whitened, self.among, strict=True)])
-        largest, factor = largest_squares(weights), policy.promise.variance_factor
-        length = policy.phase_factor * shortest_length(self.log_odds, 2.0**-phase, apart, largest, factor)
+    def of(cls, policy: PhasedElimination, phase: int, mixes: dict[Key, Played]) -> Batch:
+        """Planned as by policy.plan, but for groups whose phase exact sums have no room for."""
+        log_odds = np.array([pair_log_odds(phase, len(active), policy.delta) for active, _ in mixes])
+        apart, largest = (np.array([getattr(p, name) for p in mixes.values()]) for name in ("apart", "largest"))
+        factor = policy.promise.variance_factor
+        length = policy.phase_factor * shortest_length(log_odds, 2.0**-phase, apart, largest, factor)
         short = (length > 0) & ((1 + policy.lead) * length < LONGEST)
-        self.counts = np.ceil(np.where(short, length, 0)[:, None] * shares).astype(np.int64)
-        return self.only(short)
-
-    def only(self, chosen: NDArray[np.bool_]) -> Batch:
-        """Some of the groups."""
-        keys = [key for key, stays in zip(self.keys, chosen.tolist(), strict=True) if stays]
-        rows: dict[str, Any] = {name: getattr(self, name)[chosen] for name in ROWS}
-        return replace(self, keys=keys, **rows)
-
-    def estimate(self, counts: Floats | Integers) -> Estimates:
-        """For so many plays."""
-        fit = Fit.of(self.vectors, counts.astype(float), self.bases)
-        roots = fit.roots[:, :, None]
-        return fit.whitened(self.vectors), np.divide(fit.q, roots, out=np.zeros_like(fit.q), where=roots > 0)
-
-
-def largest_squares(weights: Floats) -> Floats:
-    """The largest squared norm of a weight, a number a group."""
-    return np.asarray((weights**2).sum(axis=2).max(axis=1))
+        mixes = {key: played for (key, played), stays in zip(mixes.items(), short.tolist(), strict=True) if stays}
+        arms, among = membership([active for active, _ in mixes], len(policy.vectors))
+        bests = np.searchsorted(arms, [best for _, best in mixes])
+        bases = np.array([played.basis for played in mixes.values()])
+        shares = np.array([played.shares for played in mixes.values()]).reshape(len(mixes), len(policy.vectors))
+        counts = np.ceil(length[short][:, None] * shares[:, arms]).astype(np.int64)
+        return cls(list(mixes), arms, policy.vectors[arms], bases, among, bests, log_odds[short], counts)
 
 
 def regret_curves(
