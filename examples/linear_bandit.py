@@ -177,7 +177,7 @@ def draw_plays(axes: Axes, phases: list[Phase], rows: dict[int, int], visitors: 
             axes.axvline(end, color="black", lw=0.8, ls=":")
             gone = [rows[arm] for arm in phase.active if arm not in phase.kept]
             axes.plot([end] * len(gone), gone, "X", color=RED, ms=9, mec="white", zorder=3)
-    axes.set(xscale="log", xlim=(100, visitors), xlabel="visitor (log scale)", ylabel="film, the best one on top")
+    axes.set(xscale="log", xlim=(10, visitors), xlabel="visitor (log scale)", ylabel="film, the best one on top")
     axes.set_yticks(list(rows.values()), [list(FILMS)[arm] for arm in rows])
     axes.set_title("What was shown", loc="left")
 
