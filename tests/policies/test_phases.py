@@ -69,14 +69,14 @@ def test_a_phase_is_as_short_as_its_widths_allow(name: str, rho: float) -> None:
         assert sum(plan.values()) <= high * sum(shares.values()) + len(shares)
 
 
-def test_the_best_so_far_is_played_first_and_twice_as_often_as_the_design() -> None:
+def test_the_best_so_far_is_played_first_and_three_times_as_often_as_the_design() -> None:
     policy = pb.AdaCGOPE(directions(6, 9, 3), pb.zCDP(1))
     assert sum(policy.mix(range(9)).shares.values()) == pytest.approx(1)
     for best in range(9):
         shares = policy.mix(range(9), best).shares
         assert next(iter(shares)) == best
-        assert sum(shares.values()) == pytest.approx(3)
-        assert shares[best] == pytest.approx(2 + policy.design(range(9)).weights[best])
+        assert sum(shares.values()) == pytest.approx(4)
+        assert shares[best] == pytest.approx(3 + policy.design(range(9)).weights[best])
     published = pb.AdaCGOPE(policy.actions, pb.zCDP(1), variant="paper")
     assert published.plan(3, range(9), 4) == published.plan(3, range(9))
 

@@ -44,8 +44,8 @@ class AdaCGOPE(PhasedElimination):
     variant "tight", the default: an action is dropped if it seems worse than the best one by more than the width of the
     two, sqrt(2 v log((n-1) l(l+1)/delta)), n actions being left and v = ||a - a'||^2 in V^-1 times 1 + 4 b m^2, the
     variances of rewards and noise at what was really played (m: the largest ||a|| of a played action). A phase is as
-    short as brings these to 2 beta, and beside the design the best action so far is played twice as often as all of it
-    (phases.py).
+    short as brings these to 2 beta, and beside the design the best action so far is played three times as often as all
+    of it (phases.py).
 
     phase_length, of variant "paper" only: "paper" as above; "own": as long as the noise in its place needs, by a
     Gaussian tail.

@@ -19,7 +19,7 @@ from private_bandits.design import Design
 from private_bandits.policies.fit import Fit, Floats
 from private_bandits.rough import rough_design
 
-LEAD = 2.0
+LEAD = 3.0
 """Plays of the best action so far, for each play of the design: it costs least, and half of a comparison is with it."""
 
 ROUGH = 0.1
