@@ -280,8 +280,8 @@ FORKS = """
 import os, sys, json
 import private_bandits as pb
 folder = sys.argv[1]
-closed = pb.Agent(pb.AdaCUCB(1, pb.zCDP(1.0)), path=folder + "/closed.db"); closed.close()
-agents = [pb.Agent(pb.AdaCUCB(1, pb.zCDP(1.0)), path=f"{folder}/{i}.db" if i % 2 else None) for i in range(6)]
+closed = pb.Agent(pb.AdaCUCB(1, pb.zCDP(8.0)), path=folder + "/closed.db"); closed.close()
+agents = [pb.Agent(pb.AdaCUCB(1, pb.zCDP(8.0)), path=f"{folder}/{i}.db" if i % 2 else None) for i in range(6)]
 decisions = [agent.ask() for agent in agents]
 def alive():
     count = 0

@@ -24,6 +24,7 @@ import pytest
 import private_bandits as pb
 from private_bandits.errors import AgentBusy, ClosedDecision
 from private_bandits.ledger import Release
+from private_bandits.policies.doubling import episode_length
 from tests.kill_worker import HeldAgain
 
 WORKER = Path(__file__).with_name("kill_worker.py")
@@ -31,7 +32,7 @@ ARMS = 48  # many arms, many releases
 MOST_ASKED_AT_ONCE = 8
 REWARDS_PER_PERSON = 3
 DOUBLING = pb.AdaCUCB(n_arms=ARMS, budget=pb.NoPrivacy(), variant="paper")
-REMEMBERS = pb.AdaCUCB(n_arms=ARMS, budget=pb.zCDP(1.0))  # releases hold half of the episode before again
+REMEMBERS = pb.AdaCUCB(n_arms=ARMS, budget=pb.zCDP(4.0))  # releases hold half of the episode before again
 HELD_AGAIN = HeldAgain(n_arms=6, budget=pb.NoPrivacy())
 TREES = pb.TreeUCB(n_arms=6, budget=pb.NoPrivacy(), horizon=100)  # seven levels; rewards go on in new trees
 DIMENSION = 4
@@ -235,14 +236,15 @@ def check_kept(agent: pb.Agent) -> None:
 
 
 def check_doubling(agent: pb.Agent) -> None:
-    """The policy knows every row: counts double, and its means are the last of each arm."""
-    remembers = agent.policy.factor is not None
-    rows = agent.ledger.rows
+    """The policy knows every row: counts double, from the second or third on, and means are the last of each arm."""
+    policy, rows = agent.policy, agent.ledger.rows
+    assert isinstance(policy, pb.AdaCUCB)
+    remembers = policy.factor is not None
     of_arm = {arm: [row for row in rows if row.key == arm] for arm in range(ARMS)}
     for estimate in agent.estimates():
         released = of_arm[estimate.action]
         counts = [row.counts[0] for row in released]
-        assert counts == [1, *(2**j for j in range(len(released) - 1))][: len(released)]
+        assert counts == [episode_length(sum(counts[:j]), policy.opening) for j in range(len(counts))]
         assert estimate.rewards == (sum(counts) if remembers else counts[-1] if counts else 0)
         if released and not remembers:
             assert estimate.mean == min(max(released[-1].values[0] / released[-1].count, 0.0), 1.0)

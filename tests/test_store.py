@@ -175,9 +175,9 @@ class Player:
 
 
 POLICIES = {
-    "zCDP": pb.AdaCUCB(n_arms=4, budget=pb.zCDP(0.5)),
+    "zCDP": pb.AdaCUCB(n_arms=4, budget=pb.zCDP(80.0)),
     "no privacy": pb.AdaCUCB(arms=["a", "b", "c"], budget=pb.NoPrivacy(), beta=1.0),
-    "ApproxDP": pb.AdaCUCB(n_arms=2, budget=pb.ApproxDP(1.0, 1e-6)),
+    "ApproxDP": pb.AdaCUCB(n_arms=2, budget=pb.ApproxDP(30.0, 1e-6)),
     "pure DP": pb.AdaPUCB(n_arms=3, budget=pb.PureDP(1.0)),
 }
 OPTIONS: list[dict[str, Any]] = [

@@ -220,7 +220,7 @@ def test_the_total_is_recomputed_from_rows_alone() -> None:
 @pytest.mark.parametrize("reward_range", [(-1.0, 3.0), (10.0, 10.5)])
 def test_noise_is_told_from_the_sum_whatever_range_and_weights(reward_range: tuple[float, float]) -> None:
     def make() -> pb.Agent:
-        return _WeightThree(pb.AdaCUCB(2, pb.zCDP(0.5)), reward_range)
+        return _WeightThree(pb.AdaCUCB(2, pb.zCDP(8.0)), reward_range)
 
     found = draws.examine(of_factory(make, None), draws=800, runs=120, failure=1e-6)
     assert not found.flaws

@@ -17,6 +17,7 @@ import private_bandits as pb
 from private_bandits.environments import Floats
 from private_bandits.errors import InvalidInput
 from private_bandits.factor import HALF_BEFORE, Factor
+from private_bandits.policies.doubling import episode_length
 from private_bandits.policies.memory import Spread, readings
 from private_bandits.policies.tails import upper_bound
 
@@ -279,7 +280,7 @@ def test_estimates_follow_from_the_ledger_alone() -> None:
         assert estimate.rewards == sum(counts)
 
 
-@pytest.mark.parametrize("budget", [pb.zCDP(0.05), pb.zCDP(2.0), pb.NoPrivacy()], ids=str)
+@pytest.mark.parametrize("budget", [pb.zCDP(0.5), pb.zCDP(8.0), pb.NoPrivacy()], ids=str)
 def test_what_agents_say_varies_as_much_as_they_say(budget: pb.zCDP) -> None:
     """Rewards of 0 and 1 with mean 1/2 have the full variance of 1/4, so that the width is that of the variance.
 
@@ -289,7 +290,8 @@ def test_what_agents_say_varies_as_much_as_they_say(budget: pb.zCDP) -> None:
     for seed in range(agents):
         agent = pb.Agent(policy, seed=seed)
         chance = random.Random(seed)
-        agent.tell_many([(decision, float(chance.random() < 0.5)) for decision in agent.ask(16)])
+        five = max(16, 8 * policy.opening)
+        agent.tell_many([(decision, float(chance.random() < 0.5)) for decision in agent.ask(five)])
         state = policy.load_state(agent.learned)
         assert state.releases == [5]
         off.append((state.means[0] - 0.5) / math.sqrt(state.spread[0].variance))
@@ -300,12 +302,13 @@ def test_what_agents_say_varies_as_much_as_they_say(budget: pb.zCDP) -> None:
 def test_intervals_hold_together_at_the_promised_rate() -> None:
     """At the last of five releases, by the rate that is left for it; and much narrower ones are found out."""
     delta, agents, missed, careless = 0.9, 1500, 0, 0
-    policy = pb.AdaCUCB(1, pb.zCDP(0.05))
+    policy = pb.AdaCUCB(1, pb.zCDP(0.5))
     for seed in range(agents):
         agent = pb.Agent(policy, (0, 1), seed=seed)
         chance = random.Random(seed)
-        agent.tell_many([(decision, float(chance.random() < 0.5)) for decision in agent.ask(16)])
+        agent.tell_many([(decision, float(chance.random() < 0.5)) for decision in agent.ask(8 * policy.opening)])
         state = policy.load_state(agent.learned)
+        assert state.releases == [5]
         reach = policy.reach(state, 0, math.log(2 * 30 / delta))
         missed += abs(state.means[0] - 0.5) > reach
         careless += abs(state.means[0] - 0.5) > reach / 2
@@ -340,6 +343,21 @@ def test_a_state_of_an_older_version_goes_on_as_the_papers() -> None:
     assert policy.load_state(older) == policy.start(0.0, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("budget", "opening"),
+    [(pb.zCDP(1e-4), 512), (pb.zCDP(0.1), 16), (pb.zCDP(1), 8), (pb.zCDP(1e4), 1), (pb.zCDP(1e-50), 2**30)],
+    ids=str,
+)
+def test_noise_decides_how_many_rewards_come_before_counts_double(budget: pb.zCDP, opening: int) -> None:
+    assert pb.AdaCUCB(2, budget).opening == opening
+    assert pb.AdaCUCB(2, budget, variant="paper").opening == 1
+    assert pb.AdaCUCB(2, pb.NoPrivacy()).opening == 1
+    released = 0
+    for expected in (1, opening - 1 or 1, max(2, opening), 2 * max(2, opening)):
+        assert episode_length(released, opening) == expected
+        released += expected
+
+
 def test_late_rewards_and_other_actions_leave_the_doubling_as_it_is() -> None:
     agent = pb.Agent(pb.AdaCUCB(2, pb.zCDP(1.0)), seed=3)
     decisions = agent.ask(40)
@@ -347,7 +365,7 @@ def test_late_rewards_and_other_actions_leave_the_doubling_as_it_is() -> None:
         agent.tell(decision, float(i % 3 == 0), played=i % 2)
     for arm in (0, 1):
         rows = [row for row in agent.ledger if row.key == arm]
-        assert [row.counts for row in rows] == [(1,), (1, 1), (2, 1), (4, 2), (8, 4)]
+        assert [row.counts for row in rows] == [(1,), (7, 1), (8, 7)]
     assert agent.ledger.total == math.inf  # a seed makes noise foreseeable
     assert [e.rewards for e in agent.estimates()] == [16, 16]
 

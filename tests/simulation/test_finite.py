@@ -87,8 +87,11 @@ class PlainLoop:
             self.play(arm, 1)
         while self.t < self.horizon:
             best = max(range(len(self.means)), key=self.index)
-            self.play(best, sum(self.counts[best]))
+            self.play(best, self.length(sum(self.counts[best])))
         return sum((max(self.means) - m) * sum(n) for m, n in zip(self.means, self.counts, strict=True))
+
+    def length(self, played: int) -> int:
+        return played
 
     def play(self, arm: int, count: int) -> None:
         done = min(count, self.horizon - self.t)
@@ -113,6 +116,10 @@ class PlainLoop:
 
 class TightLoop(PlainLoop):
     """The tight variant: least squares of all releases, by their covariance as it is written down."""
+
+    def length(self, played: int) -> int:
+        least = 2 ** round(math.log2(max(10 * math.sqrt(1 / (2 * self.rho)), 1.0)))
+        return played if played >= least else max(played, least - played)
 
     @property
     def noise_sd(self) -> float:

@@ -1,9 +1,9 @@
 """Doubling, forgetting and noise: what makes any index policy for finite arms private.
 
-Each arm has one open sum. It is released when it holds as many rewards as were released of the arm before
-(the first time: one), and an index of the released means decides which arm is recommended next. With every
-reward in time this is the episode structure of the paper's Appendix C: an arm is played until its count has
-doubled, and only the rewards of its last episode enter its index.
+Each arm has one open sum. It is released when it holds as many rewards as were released of the arm before (the first
+time: one; the second time perhaps more, see `episode_length`), and an index of the released means decides which arm is
+recommended next. With every reward in time this is the episode structure of the paper's Appendix C: an arm is played
+until its count has doubled, and only the rewards of its last episode enter its index.
 
 Privacy needs nothing of the index: see docs/guarantees.md. A new policy is a class with a name and an index.
 """
@@ -97,6 +97,11 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
         """Whether all releases of an arm count, not its last one alone."""
         return False
 
+    @property
+    def opening(self) -> int:
+        """How many rewards of an arm its first two releases have together, at least."""
+        return 1
+
     @abstractmethod
     def index(self, means: Array, counts: Array, step: Any, width: float) -> Array:
         """The index of every arm from released means of `counts` rewards each, at `step`.
@@ -148,8 +153,8 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
         return action, UNIT_WEIGHT
 
     def due(self, state: DoublingState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
-        """When the arm's unreleased rewards equal its released ones; the first reward at once."""
-        return count >= (state.released[key] or 1)
+        """When the arm's unreleased rewards equal its released ones, and make up `opening`; the first one at once."""
+        return count >= episode_length(state.released[key], self.opening)
 
     def learn(self, state: DoublingState, release: Release, step: int) -> None:
         """Take in what was released of an arm, and choose again."""
@@ -211,6 +216,15 @@ class ConfidenceBoundPolicy(IndexPolicy):
         super().__post_init__()
         object.__setattr__(self, "beta", check_positive("beta", self.beta))
         check_variant(self)
+
+
+def episode_length(released: int, opening: int) -> int:
+    """Rewards in an arm's next release, if so many were released: one, what is missing to `opening`, then as many.
+
+    >>> [episode_length(n, opening=8) for n in (0, 1, 8, 16)]
+    [1, 7, 8, 16]
+    """
+    return max(released, opening - released) if released else 1
 
 
 def unseen_arm(released: Sequence[int], waiting: Sequence[int], step: int) -> int | None:

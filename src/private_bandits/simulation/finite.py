@@ -14,14 +14,14 @@ import numpy as np
 
 from private_bandits.environments import FiniteEnvironment, Floats, Integers
 from private_bandits.factor import INDEPENDENT
-from private_bandits.policies.doubling import IndexPolicy
+from private_bandits.policies.doubling import IndexPolicy, episode_length
 from private_bandits.policies.memory import Readings, Spread, readings
 from private_bandits.policies.tails import upper_bound
 from private_bandits.progress import Report
 from private_bandits.simulation.draws import noise_draws
 
-CACHED = 5000
-"""Arms that a bound is computed for at once: more of them leave the processor's cache, and take three times as long."""
+SAFELY = 1 + 1e-9
+"""What rounding may do to a bound."""
 
 
 class Runs(ABC):
@@ -47,20 +47,28 @@ class Runs(ABC):
         self.width = high - self.low
         # How far a reward moves all of its releases together: the root of the factor's column, in reward ranges.
         self.moved = [self.width * float((policy.factor or INDEPENDENT).column) ** 0.5 for policy in policies]
+        self.opening = np.repeat([policy.opening for policy in policies], runs)
         self.time = np.zeros(total, dtype=np.int64)
         self.regret = np.zeros(total)
         self.released = np.zeros((total, arms), dtype=np.int64)
         self.means = np.zeros((total, arms))
+
+    def next_length(self, arm: Integers) -> Integers:
+        """How long an arm is played next, in every run (policies.doubling.episode_length)."""
+        released = self.released[self.row, arm]
+        return np.maximum(released, self.opening - released)
 
     def play(self, arm: Integers, steps: Integers) -> None:
         """Play an arm in every run for a whole episode and release its noisy sum; beyond the horizon, nothing."""
         count = np.minimum(steps, self.horizon - self.time)
         self.time += count
         self.regret += self.gaps[arm] * count
-        sums, noise = np.empty(len(arm)), np.empty(len(arm))
+        sums, noise = np.zeros(len(arm)), np.zeros(len(arm))
         for policy, moved, group, generator in zip(
             self.policies, self.moved, self.groups, self.generators, strict=True
         ):
+            if not count[group].any():
+                continue  # all of its runs are over
             sums[group] = self.environment.reward_sums(generator, arm[group], count[group])
             noise[group] = noise_draws(policy.promise, moved, generator, group.stop - group.start)
         self.learn(arm, count, sums, noise)
@@ -108,52 +116,62 @@ class AllReleases(Runs):
         super().__init__(*settings)
         releases = self.horizon.bit_length() + 1
         tables = [doubling_readings(policy, releases) for policy in self.policies]
-        parts = [(table.slope, table.gain, *table.spread) for table in tables]
+        parts = [(table.slope, table.gain, table.spread.variance) for table in tables]
         self.tables = np.concatenate([np.array(part) for part in parts], axis=1)
+        self.spreads = np.concatenate([np.array(table.spread) for table in tables], axis=1)
         # By the release before: what the next one subtracts of its news. There is none after the last in the table.
         self.carried = np.concatenate([np.append(table.carried[1:], 0.0) for table in tables])
         runs, (total, arms) = len(self.row) // len(tables), self.means.shape
         self.table = np.repeat(np.arange(len(tables)) * releases, runs)
         self.beta = np.repeat([policy.beta for policy in self.policies], runs)
         self.again = np.repeat([(policy.factor or INDEPENDENT).matrix(2)[1, 0] for policy in self.policies], runs)
-        self.first = self.row * arms
-        self.before = np.zeros(total * arms)
-        self.spread = np.ones((3, total * arms))
+        # [arm, run]: what is done to all runs at once is fast then, however few arms there are.
+        self.released = np.zeros((arms, total), np.int64).T
+        self.means = np.zeros((arms, total)).T
+        self.before = np.zeros(arms * total)
+        self.last = np.tile(self.table - 1, arms)  # the last release of each arm, in the tables
+        self.variance = np.ones((arms, total))
+        self.index = np.full((arms, total), -np.inf)
 
     def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
         """What is new in the release moves the arm's mean, which is in reward ranges above the lowest reward."""
-        here, means, released = self.first + arm, self.means.reshape(-1), self.released.reshape(-1)
-        earlier = released.take(here)
-        released[here] = earlier + count
-        # Nothing released of the arm: its first release; 1, 2, 4, ... rewards: the second, third, fourth.
-        number = self.table + np.frexp(earlier)[1]
-        slope, gain, *spread = self.tables.take(number, axis=1)
+        here, means, released = arm * len(self.row) + self.row, self.means.T.reshape(-1), self.released.T.reshape(-1)
+        released[here] += count
+        number = np.where(count, self.last.take(here) + 1, self.table)  # no rewards: beyond the horizon nobody reads it
+        slope, gain, variance = self.tables.take(number, axis=1)
         sums, noise = (sums - self.low * count) / self.width, noise / self.width
         new, mean = sums + noise + self.before.take(here), means.take(here)
         means[here] = mean + gain * (new - slope * mean)
         # The next release holds part of these rewards again; of that, what this one has told is not new.
         self.before[here] = self.again * sums - self.carried.take(number) * new
-        for own, found in zip(self.spread, spread, strict=True):
-            own[here] = found
+        self.last[here] = number
+        self.variance.reshape(-1)[here] = variance
+        self.index.reshape(-1)[here] = -np.inf
 
     def choose(self) -> Integers:
-        """By the upper bound of each arm's mean."""
-        # As long as the arms are: a column that is stretched anew by each product takes four times as long.
-        log_odds = np.repeat(self.beta * np.log(self.time + 1), self.means.shape[1]).reshape(self.means.shape)
-        spread = Spread(*self.spread.reshape(3, *self.means.shape))
-        chosen, size = np.zeros(len(self.row), dtype=np.int64), max(1, CACHED // self.means.shape[1])
-        for rows in (slice(first, first + size) for first in range(0, len(chosen), size)):
-            if (self.time[rows] < self.horizon).any():  # else there is nothing to choose
-                own = Spread(*(part[rows] for part in spread))
-                chosen[rows] = upper_bound(self.means[rows], own, log_odds[rows]).argmax(axis=1)
-        return chosen
+        """By the upper bound of each arm's mean.
+
+        It is computed where it may be the largest only, as it takes long: it is at most Hoeffding's bound, and it grows
+        with time, so what it was before is less than the largest one.
+        """
+        log_odds = self.beta * np.log(self.time + 1)
+        at_most = self.means.T + np.sqrt(self.variance * (2 * log_odds * SAFELY))
+        at_least = self.index.max(axis=0)
+        at_least[self.time >= self.horizon] = np.inf  # there is nothing to choose
+        here = np.flatnonzero(at_most >= at_least)
+        own = Spread(*self.spreads.take(self.last.take(here), axis=1))
+        bounds = upper_bound(self.means.T.reshape(-1).take(here), own, log_odds.take(here % len(self.row)))
+        self.index.reshape(-1)[here] = bounds
+        return np.asarray(self.index.argmax(axis=0))
 
 
 def doubling_readings(policy: IndexPolicy, releases: int) -> Readings:
-    """How a policy reads the releases of an arm whose episodes are of 1, 1, 2, 4, ... rewards."""
+    """How a policy reads the releases of an arm, if all of its rewards are in time."""
     factor = policy.factor or INDEPENDENT
-    counts = (1, *(2**j for j in range(releases - 1)))
-    return readings(counts, (policy.promise.variance_factor * float(factor.column),) * releases, policy.factor)
+    counts = [1]
+    for _ in range(releases - 1):
+        counts.append(episode_length(sum(counts), policy.opening))
+    return readings(tuple(counts), (policy.promise.variance_factor * float(factor.column),) * releases, policy.factor)
 
 
 def regret_curves(
@@ -203,7 +221,7 @@ def _curves(state: Runs, checkpoints: Integers, report: Report) -> Floats:
         play(everywhere * arm, everywhere)
     while (state.time < state.horizon).any():
         arm_of_run = state.choose()
-        play(arm_of_run, state.released[state.row, arm_of_run])
+        play(arm_of_run, state.next_length(arm_of_run))
     ends, heights = np.array(times), np.array(regrets)
     curves = [np.interp(checkpoints, ends[:, i], heights[:, i]) for i in state.row]
     return np.array(curves).reshape(len(state.policies), -1, len(checkpoints))
