@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from multiprocessing import get_context
 from typing import Any
 
@@ -25,7 +26,7 @@ from private_bandits.audit.scenario import (
     plain_scenarios,
     play,
     random_scenario,
-    staged_scenario,
+    staged_scenarios,
 )
 from private_bandits.audit.scores import by_discriminant, by_prefix
 from private_bandits.audit.target import accepts
@@ -213,7 +214,7 @@ def test_a_scenario_says_what_it_does() -> None:
 def test_scenarios_stay_within_bounds() -> None:
     dice = random.Random(0)
     drawn = [random_scenario(dice, 3, True, 12) for _ in range(200)] + [
-        staged_scenario(dice, 3, True, 12)[0] for _ in range(200)
+        scenario for scenario, _ in islice(staged_scenarios(dice, 3, True, 12), 200)
     ]
     for scenario in [*plain_scenarios(3, 12), *drawn]:
         for variant in (scenario, changed(scenario, dice, 12)):
@@ -225,8 +226,7 @@ def test_scenarios_stay_within_bounds() -> None:
 def test_staged_scenarios_put_the_secret_on_the_arm_in_question() -> None:
     dice = random.Random(1)
     for arms, may_play in ((1, True), (2, True), (3, True), (3, False)):
-        for _ in range(100):
-            scenario, own = staged_scenario(dice, arms, may_play, 40)
+        for scenario, own in islice(staged_scenarios(dice, arms, may_play, 40), 100):
             if scenario.played:
                 assert may_play
                 assert len(scenario.played) == scenario.steps

@@ -22,8 +22,11 @@ from private_bandits.policies.memory import Spread, readings
 from private_bandits.policies.tails import upper_bound
 
 
-def doubling(releases: int, first: int = 1) -> tuple[int, ...]:
-    return (first, *(first * 2**j for j in range(releases - 1)))
+def doubling(releases: int, first: int = 1, opening: int = 1) -> tuple[int, ...]:
+    counts = [first]
+    while len(counts) < releases:
+        counts.append(episode_length(sum(counts), opening))
+    return tuple(counts)
 
 
 # What releases say together.
@@ -122,9 +125,9 @@ def test_half_of_the_episode_before_tells_more_than_noise_of_its_own() -> None:
 
 
 def test_no_reward_has_a_negative_weight() -> None:
-    """So that the bound by the rate function holds; it does not depend on noise and counts but through their ratio."""
-    for noise in np.geomspace(1e-9, 1e12, 64):
-        found = readings(doubling(60), (float(noise),) * 60, HALF_BEFORE)
+    """So that the bound by the rate function holds; noise and counts matter through their ratio only."""
+    for noise, opening in itertools.product(np.geomspace(1e-9, 1e12, 64), (1, 4, 16, 512)):
+        found = readings(doubling(60, opening=opening), (float(noise),) * 60, HALF_BEFORE)
         assert (np.tril(found.weights) >= 0).all()
         assert (found.spread.weight > 0).all()  # zero where a weight is negative
 
@@ -142,11 +145,16 @@ def test_where_a_reward_has_a_negative_weight_the_bound_is_hoeffdings() -> None:
 # The bound.
 
 
+def played(releases: int, noise: float) -> tuple[int, ...]:
+    """Episodes as the policy has them for noise of this variance, 5/4 of b."""
+    return doubling(releases, opening=pb.AdaCUCB(1, pb.zCDP(5 / 8 / noise) if noise else pb.NoPrivacy()).opening)
+
+
 class Observed:
     """Episodes of some rewards each, weighed as in memory.py, with noise."""
 
     def __init__(self, releases: int, noise: float, factor: Factor | None) -> None:
-        counts = doubling(releases)
+        counts = played(releases, noise)
         found = readings(counts, (noise,) * releases, factor)
         self.counts, self.weights = np.array(counts, float), found.weights[-1]
         self.of_rewards = self.weights @ factor.matrix(releases) if factor else self.weights
@@ -205,7 +213,7 @@ def test_an_estimate_above_every_mean_excludes_none(above: float, noise: float) 
 
 def estimates_of(mean: float, releases: int, noise: float, runs: int, chance: np.random.Generator) -> Floats:
     """The mean that the releases of an arm have together, in so many runs."""
-    counts, held = doubling(releases), HALF_BEFORE.matrix(releases)
+    counts, held = played(releases, noise), HALF_BEFORE.matrix(releases)
     sums = chance.binomial(counts, mean, size=(runs, releases))
     values = sums @ held.T + math.sqrt(noise) * chance.standard_normal((runs, releases))
     found: Floats = values @ readings(counts, (noise,) * releases, HALF_BEFORE).weights[-1]

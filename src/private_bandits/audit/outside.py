@@ -18,7 +18,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from multiprocessing import get_context
 
 import numpy as np
@@ -31,7 +31,7 @@ from private_bandits.audit.scenario import (
     plain_scenarios,
     play,
     random_scenario,
-    staged_scenario,
+    staged_scenarios,
 )
 from private_bandits.audit.scores import Score, View, by_discriminant, by_prefix
 from private_bandits.audit.target import Target
@@ -255,8 +255,8 @@ def _search(
     left = plain_scenarios(target.arms, effort.longest)
     dice.shuffle(left)
     left = left[: effort.scenarios // 3]
-    for _ in range(effort.scenarios // 3):
-        staged, own = staged_scenario(dice, target.arms, target.may_play, effort.longest)
+    stages = staged_scenarios(dice, target.arms, target.may_play, effort.longest)
+    for staged, own in islice(stages, effort.scenarios // 3):
         left.append(_balanced(target, worlds, staged, own, max(2, effort.pilot // 10)))
     while len(left) < effort.scenarios:
         left.append(random_scenario(dice, target.arms, target.may_play, effort.longest))

@@ -13,6 +13,7 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import product
 from numbers import Real
 from typing import Any
 
@@ -67,30 +68,33 @@ def plain_scenarios(arms: int, longest: int) -> list[Scenario]:
     return found
 
 
-def staged_scenario(dice: random.Random, arms: int, may_play: bool, longest: int) -> tuple[Scenario, int]:
-    """A scenario to be balanced (on_the_scale), and the arm of which it should be undecided whether to recommend it.
+def staged_scenarios(dice: random.Random, arms: int, may_play: bool, longest: int) -> Iterator[tuple[Scenario, int]]:
+    """Scenarios to be balanced (on_the_scale), each with the arm that it should be undecided about.
 
     Where the adversary may play, it plays all arms in turn, or first the others, so that they are well known, and
     then the secret's. In turn, an agent that shows a reward often shows it at known places; a well-known rival adds
-    no noise of its own.
+    no noise of its own, if it is known well enough: of those there is every kind before one comes again.
     """
-    own = dice.randrange(arms)
     lengths = [n for n in (1, 2, 4, 8, 16, 32, 48) if n <= max(1, longest // 2)]
-    looks = dice.choice((2, 4, 16, 40))
-    before, after = dice.choice(lengths), dice.choice(lengths)
-    how = dice.random() if may_play else 1.0
-    played: tuple[int, ...] = ()
-    if how < 0.3:
-        played = tuple((own + i) % arms for i in range(max(2, min(longest, arms * after))))
-        secret = arms * (dice.randrange(len(played)) // arms) if dice.random() < 0.4 else 0
-    elif how < 0.75:
-        others = [a for a in range(arms) if a != own] or [own]
-        played = (*(others[i % len(others)] for i in range(max(before, len(others)))), *[own] * after)
-        secret = len(played) - 1 - dice.randrange(after) // dice.choice((1, 2, 4))
-    else:
-        after = max(2, min(longest, arms * after))
-        secret = own % after if dice.random() < 0.5 else dice.randrange(after)
-    return Scenario(len(played) or after, secret, (0.5,) * arms, played, looks=looks), own
+    rivals = [(before, after) for before, after in product(lengths, repeat=2) if before >= 2 * after] or [(1, 1)]
+    left: list[tuple[int, int]] = []
+    while True:
+        own, looks, after = dice.randrange(arms), dice.choice((2, 4, 16, 40)), dice.choice(lengths)
+        how = dice.random() if may_play else 1.0
+        played: tuple[int, ...] = ()
+        if how < 0.3:
+            played = tuple((own + i) % arms for i in range(max(2, min(longest, arms * after))))
+            secret = arms * (dice.randrange(len(played)) // arms) if dice.random() < 0.4 else 0
+        elif how < 0.75:
+            left = left or dice.sample(rivals, len(rivals))
+            before, after = left.pop()
+            others = [a for a in range(arms) if a != own] or [own]
+            played = (*(others[i % len(others)] for i in range(max(before, len(others)))), *[own] * after)
+            secret = len(played) - 1 - dice.randrange(after) // dice.choice((1, 2, 4))
+        else:
+            after = max(2, min(longest, arms * after))
+            secret = own % after if dice.random() < 0.5 else dice.randrange(after)
+        yield Scenario(len(played) or after, secret, (0.5,) * arms, played, looks=looks), own
 
 
 def on_the_scale(scenario: Scenario, own: int, weight: float) -> Scenario:
