@@ -270,6 +270,25 @@ def test_calls_from_within_a_call_are_refused() -> None:
     assert agent.open_decisions == [decision, other]
 
 
+def test_an_action_whose_tell_was_interrupted_is_in_v_once_when_it_is_told_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    agent = pb.Agent(pb.AdaCOFUL(2, pb.zCDP(1.0), growth=1e6))
+    decision = agent.ask(actions=[[1.0, 0.0]])
+    with monkeypatch.context() as patch:
+        patch.setattr(pb.AdaCOFUL, "due", keyboard_interrupt_instead)
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt):
+                agent.tell(decision, 1.0)
+    assert agent.learned["since"] == [[0.0, 0.0], [0.0, 0.0]]
+    agent.tell(decision, 1.0)
+    assert agent.learned["since"][0][0] == pytest.approx(1.0, rel=1e-4)
+
+
+def keyboard_interrupt_instead(*arguments: Any) -> bool:
+    raise KeyboardInterrupt
+
+
 def test_a_generator_may_use_the_agent() -> None:
     agent = pb.Agent(pb.AdaCUCB(2, pb.NoPrivacy()))
     agent.tell_many((agent.ask(), 1.0) for _ in range(10))

@@ -223,6 +223,41 @@ def test_an_agent_closed_and_resumed_at_any_point_goes_on_as_if_it_never_had_bee
         player.agent.close()
 
 
+PERSONAL = [
+    pb.AdaCUCB(3, pb.zCDP(0.3)),
+    pb.TreeUCB(3, pb.zCDP(0.3), horizon=200),
+    pb.AdaCGOPE(((0.9, 0.0), (-0.45, 0.8), (-0.4, -0.7)), pb.zCDP(0.3), phase_factor=1e-3),
+    pb.AdaCOFUL(2, pb.zCDP(0.3), horizon=200),
+    pb.AdaCOFUL(2, pb.zCDP(0.3), horizon=200, variant="paper"),
+    pb.LinPrivShared(2, pb.zCDP(0.3), horizon=200),
+    pb.ShariffSheffet(2, pb.zCDP(0.3), horizon=200),
+    pb.AdaCOFULPrivate(2, pb.zCDP(0.3), horizon=200),
+]
+
+
+@pytest.mark.parametrize("policy", PERSONAL, ids=lambda policy: policy.name)
+def test_widths_are_for_the_noise_of_a_persons_budget_after_a_restart_too(
+    policy: policies.Policy[Any], tmp_path: Path
+) -> None:
+    path, chance = tmp_path / "agent.db", np.random.default_rng(3)
+    with pb.Agent(policy, (-1, 1), path, max_rewards_per_person=6, unit="person", seed=1) as agent:
+        for i in range(120):
+            offers = chance.uniform(-0.7, 0.7, (3, 2)) if policy.setting == "contextual" else None
+            agent.tell(agent.ask(actions=offers, person=str(i % 40)), float(chance.uniform(-1, 1)))
+        assert len(agent.ledger) >= 3
+        state = agent._public.policy
+    with pb.Agent.open(path) as agent:
+        for name, value in vars(state).items():
+            if name not in ("room", "pending"):  # how much is left before the next look; what is summed already
+                assert repr(vars(agent._public.policy)[name]) == repr(value), name
+
+
+def test_the_first_phase_is_planned_for_the_noise_of_a_persons_budget() -> None:
+    policy = pb.AdaCGOPE(((0.9, 0.0), (-0.45, 0.8), (-0.4, -0.7)), pb.zCDP(0.1))
+    agent = pb.Agent(policy, (-1, 1), max_rewards_per_person=20, unit="person")
+    assert agent.learned["plan"] == policy.with_budget(pb.zCDP(0.1 / 400)).plan(1, range(3))
+
+
 def test_settings_survive_and_ids_of_earlier_lives_stay_valid(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     policy = pb.AdaCUCB(arms=["aspirin", "placebo"], budget=pb.zCDP(0.25), beta=2.0)

@@ -133,9 +133,8 @@ class Agent:
                 f"a `name` (it has {policy.name!r})"
             )
         door = _door(settings, Ledger())
-        policy.with_budget(door.budget)  # refused before a file is made
-        bounds = settings.reward_range
-        public = PublicState(policy.start(bounds.low, bounds.high), [0] * len(policy.arm_names))
+        bounds, served = settings.reward_range, policy.with_budget(door.budget)  # refused before a file is made
+        public = PublicState(served.start(bounds.low, bounds.high), [0] * len(policy.arm_names))
         file = None if path is None else SqliteStore.create(Path(path), settings, public)
         self._wire(settings, file, door, public, PrivateState())
 
@@ -148,7 +147,7 @@ class Agent:
         file, settings, ledger = SqliteStore.open(Path(path))
         try:
             door = _door(settings, ledger)
-            state = file.load(settings, door.open_episode)
+            state = file.load(settings, settings.policy.with_budget(door.budget), door.open_episode)
             agent = cls.__new__(cls)
             agent._wire(settings, file, door, *state)
         except BaseException as error:
@@ -462,12 +461,14 @@ class Agent:
             return refusal
         whole = None
         undo = self._policy.arrive(public.policy, slot, () if self._hides_offers else weight)
-        if self._policy.due(public.policy, slot, episode.count + 1, self._arrived):
-            try:
+        try:
+            if self._policy.due(public.policy, slot, episode.count + 1, self._arrived):
                 whole = self._whole(episode, weight, reward)
-            except (CapacityExceeded, InvalidInput) as refused:
-                undo()
-                return refused.with_traceback(None)  # its frames hold the action, which may be private
+        except BaseException as stopped:
+            undo()  # the decision is still open, and its action would be there twice when it is told again
+            if isinstance(stopped, (CapacityExceeded, InvalidInput)):
+                return stopped.with_traceback(None)  # its frames hold the action, which may be private
+            raise
         del public.open[key]
         self._private.offered.pop(key, None)
         self._wait(decision, -1)

@@ -256,13 +256,16 @@ class SqliteStore:
         return settings
 
     def load(
-        self, settings: Settings, open_episode: Callable[[int, int, int], Episode]
+        self, settings: Settings, served: Policy[Any], open_episode: Callable[[int, int, int], Episode]
     ) -> tuple[PublicState, PrivateState]:
-        """The state as it was committed last. open_episode: makes the empty sums that it is read into."""
+        """The state as it was committed last. open_episode: makes the empty sums that it is read into.
+
+        served: the policy with the budget that its noise is really for, from which widths follow (`unit="person"`).
+        """
         private = PrivateState(self._load_episodes(open_episode))
         policy, asked, arrivals = self._one("SELECT policy, asked, arrivals FROM agent")
         public = PublicState(
-            policy=settings.policy.load_state(json.loads(policy) | json.loads(arrivals or "{}")),
+            policy=served.load_state(json.loads(policy) | json.loads(arrivals or "{}")),
             waiting=[0] * len(settings.policy.arm_names),
             asked=asked,
             generation=self._generation,

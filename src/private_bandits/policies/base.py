@@ -279,6 +279,12 @@ def checked_horizon(value: float) -> int:
     return int(value)
 
 
+def check_range(low: float, high: float) -> None:
+    """Refuse rewards whose squares leave what a float can hold."""
+    if not 1e-100 < high - low < 1e100:
+        raise InvalidInput(f"reward_range ({low}, {high}) is too wide or too narrow: express rewards in another unit")
+
+
 def check_variant(policy: Any) -> None:
     """Only what exists can be asked for."""
     if policy.variant not in policy.variants:
