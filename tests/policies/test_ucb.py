@@ -123,8 +123,9 @@ def test_half_of_the_episode_before_tells_more_than_noise_of_its_own() -> None:
 
 def test_no_reward_has_a_negative_weight() -> None:
     """So that the bound by the rate function holds; it does not depend on noise and counts but through their ratio."""
-    for noise in np.geomspace(1e-9, 1e12, 64):
-        found = readings(doubling(60), (float(noise),) * 60, HALF_BEFORE)
+    late = ((1, n - 1, *doubling(40, n)[1:]) for n in (2, 8, 16, 512, 2**18, 2**30))
+    for counts, noise in itertools.product((doubling(60), *late), np.geomspace(1e-9, 1e18, 64)):
+        found = readings(counts, (float(noise),) * len(counts), HALF_BEFORE)
         assert (np.tril(found.weights) >= 0).all()
         assert (found.spread.weight > 0).all()  # zero where a weight is negative
 
