@@ -180,11 +180,22 @@ def test_a_variant_may_be_asked_for() -> None:
             shipped(name, variant=variant)
 
 
-def test_the_dearest_reward_costs_the_whole_budget() -> None:
-    """Were the replays blind to the change, the cost would be zero; were the noise too large, it would be less."""
-    found = exact.examine(of_policy(pb.AdaCUCB(2, pb.zCDP(0.3))), scripts=2)
+@pytest.mark.parametrize("rho", [0.3, 0.003])
+def test_the_dearest_reward_costs_the_whole_budget(rho: float) -> None:
+    """Were the replays blind to the change, the cost would be zero; were the noise too large, it would be less.
+
+    With the smaller budget the first release that holds an episode again has 128 rewards.
+    """
+    found = exact.examine(of_policy(pb.AdaCUCB(2, pb.zCDP(rho))), scripts=2)
     assert found.worst == pytest.approx(1.0, abs=1e-9)
     assert found.replays > 100
+
+
+def test_noise_of_late_releases_that_hold_episodes_again_is_looked_at() -> None:
+    target = of_policy(pb.AdaCUCB(2, pb.zCDP(0.003)))
+    assert exact.held_again_after(target) == 256
+    assert exact.held_again_after(of_policy(pb.AdaCUCB(2, pb.zCDP(0.003), variant="paper"))) == 0
+    assert len(draws.noise_of_run(target, draws.Draws())) == 3
 
 
 def test_replays_of_one_world_are_the_same_to_the_last_letter() -> None:

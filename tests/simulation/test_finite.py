@@ -118,7 +118,7 @@ class TightLoop(PlainLoop):
     """The tight variant: least squares of all releases, by their covariance as it is written down."""
 
     def length(self, played: int) -> int:
-        least = 2 ** round(math.log2(max(10 * math.sqrt(1 / (2 * self.rho)), 1.0)))
+        least = 2 ** round(math.log2(max(7.5 * math.sqrt(1 / (2 * self.rho)), 1.0)))
         return played if played >= least else max(played, least - played)
 
     @property

@@ -18,7 +18,7 @@ import numpy as np
 
 from private_bandits.agent import Agent
 from private_bandits.audit.evidence import Floats
-from private_bandits.audit.inside import Flaw, Instead
+from private_bandits.audit.inside import PATIENCE, Flaw, Instead
 from private_bandits.audit.target import Target
 from private_bandits.episode import Combined, Correlated, Episode, HiddenTotals
 from private_bandits.ledger import Release
@@ -157,7 +157,8 @@ def noise_of_run(target: Target, found: Draws) -> list[list[float]]:
     agent = target.make()
     tap = Tap(agent)
     i = 0
-    while i < 4 * target.arms or (i < 64 * target.arms and not _enough(agent)):
+    most = 64 * target.arms if agent.policy.factor is None else PATIENCE
+    while i < 4 * target.arms or (i < most and not _enough(agent)):
         agent.tell(target.ask(agent, i), (target.low, target.high)[i % 2])
         i += 1
     rows = agent.ledger.rows
@@ -185,7 +186,8 @@ def noise_of_run(target: Target, found: Draws) -> list[list[float]]:
 def _enough(agent: Agent) -> bool:
     """Whether there are a few releases, and one that holds an earlier episode again, if there are to be any."""
     rows = agent._door.ledger.rows
-    return len(rows) >= RELEASES / 2 and (agent.policy.factor is None or any(len(row.episodes) > 1 for row in rows))
+    again = agent.policy.factor is not None
+    return len(rows) >= RELEASES / 2 and not (again and all(len(row.episodes) == 1 for row in rows))
 
 
 def _standard(kind: str) -> tuple[Floats, Floats]:

@@ -30,10 +30,12 @@ import numpy as np
 from private_bandits.agent import Agent, Decision
 from private_bandits.audit.evidence import ROUNDING, own_claim
 from private_bandits.audit.scenario import ADDRESS
-from private_bandits.audit.script import Script, mutated, random_script, short_scripts
+from private_bandits.audit.script import Script, mutated, random_script, short_scripts, steady_script
 from private_bandits.audit.target import Target
 
 MOVES = "something published moves though all releases are the same"
+LATE, PATIENCE = 24, 6000
+"""Rewards of one arm that random scripts have; and that are waited for at most."""
 FAR = 1e6
 """A reward this many ranges too high must count as the highest."""
 
@@ -319,7 +321,10 @@ class Sensitivity:
 def examine(
     target: Target, scripts: int, seed: int = 0, advance: Callable[[float], None] = lambda share: None
 ) -> Sensitivity:
-    """Every short script, then random ones, then changes of those that cost most. Every reward in turn is changed."""
+    """Every short script, then random ones, then changes of those that cost most. Every reward in turn is changed.
+
+    Where releases hold earlier episodes again, but late, a long one sees to it that some do.
+    """
     found = Sensitivity()
     dice = random.Random(seed)  # noqa: S311  (chooses scripts)
     short = short_scripts(target.arms, most=25 * scripts)
@@ -331,6 +336,8 @@ def examine(
     plan += [(target, s, 6) for s in lasting if target.takes_path]
     plan += [(target, s, 99) for s in short] + [(target, s, 20) for s in long]
     plan += [(target.for_people, s, 99) for s in half[scripts // 2 :] if target.for_people]
+    late = held_again_after(target)
+    plan += [(target, steady_script(late), 5)] if late > LATE else []
     costly: list[tuple[float, int, Script]] = []
     for i, (one, script, most) in enumerate(plan):
         cost = _examine_script(one, script, most, dice, found)
@@ -349,6 +356,18 @@ def examine(
         if found.flaws or found.blind:
             return found
     return found
+
+
+def held_again_after(target: Target) -> int:
+    """Rewards of one arm after which two of its releases hold an earlier episode again; 0 if that is never, or late."""
+    agent = target.make()
+    if not isinstance(agent, Agent) or agent.policy.factor is None:
+        return 0
+    for i in range(PATIENCE):
+        agent.tell(target.ask(agent, i), (target.low, target.high)[i % 2], played=0)
+        if sum(len(row.episodes) > 1 for row in agent._door.ledger.rows[-2:]) == 2:
+            return i + 1
+    return 0
 
 
 def _examine_script(target: Target, script: Script, most: int, dice: random.Random, found: Sensitivity) -> float:

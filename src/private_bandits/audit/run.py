@@ -138,7 +138,7 @@ def _look_inside(
     text += f"{noise.smallest:.2g}, a flaw below {noise.level:.2g}"
     report.parts.append(Part("2 noise", text, tuple(noise.flaws)))
     agent = target.make()
-    for i in range(64 * target.arms):
+    for i in range(max(64, inside.held_again_after(target)) * target.arms):
         agent.tell(target.ask(agent, i), (target.low, target.high)[i % 2])
     total, flaws = accounts.examine(agent.ledger, target.claim)
     text = f"{len(agent.ledger)} rows add up to {total:.6g} of {target.claim.level:.6g}"

@@ -50,6 +50,11 @@ def _all_of(steps: list[tuple[int, float]], most: int) -> list[Script]:
     ]
 
 
+def steady_script(length: int) -> Script:
+    """One arm, one reward after the other, low and high in turn: for agents that release rarely."""
+    return tuple(move for i in range(length) for move in (Move("ask"), Move("tell", 0, float(i % 2), 0)))
+
+
 def random_script(dice: random.Random, arms: int, length: int, restarts: bool = False) -> Script:
     """Random moves. In some scripts all rewards are high, or low, or go to two arms: long episodes, large sums."""
     shares = dice.choice((SHARES, SHARES, (1.0,), (0.0,), (0.3, 0.9)))

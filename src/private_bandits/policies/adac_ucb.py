@@ -17,9 +17,9 @@ from private_bandits.policies.doubling import Array, ConfidenceBoundPolicy, Doub
 from private_bandits.policies.memory import Kept, Spread, read
 from private_bandits.policies.tails import upper_bound
 
-OPENING = 10.0
+OPENING = 7.5
 """Rewards in an arm's first two releases, about, for a noise of standard deviation one. Noise then moves their mean by
-a tenth of the reward range; with fewer nothing could be decided yet, and each release has noise of its own."""
+a seventh of the reward range; with fewer nothing could be decided yet, and each release has noise of its own."""
 LONGEST_OPENING = 2**30
 
 
@@ -36,7 +36,7 @@ class AdaCUCB(ConfidenceBoundPolicy):
     zCDP, 0 without privacy). The noise of m was drawn once, at the release.
 
     variant="tight", the default, has less regret for the same budget, by four things:
-    - it doubles later: after its first reward an arm is played until it has about 10 sqrt(b) of them, a power of two,
+    - it doubles later: after its first reward an arm is played until it has about 7.5 sqrt(b) of them, a power of two,
       as noise would hide any fewer;
     - it remembers. m is the combination of all releases of the arm that strays least (memory.py);
     - a release holds half of the arm's episode before it as well (factor.HALF_BEFORE), with noise of variance 5b/4: as

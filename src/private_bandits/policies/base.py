@@ -279,9 +279,9 @@ def checked_horizon(value: float) -> int:
     return int(value)
 
 
-def check_range(low: float, high: float) -> None:
-    """Refuse rewards whose squares leave what a float can hold."""
-    if not 1e-100 < high - low < 1e100:
+def check_range(low: float, high: float, widest: float = 1e300) -> None:
+    """Refuse rewards whose sums, with their noise, leave what a float can hold. widest: 1e100 where they are squared."""
+    if not 1 / widest < high - low < widest:
         raise InvalidInput(f"reward_range ({low}, {high}) is too wide or too narrow: express rewards in another unit")
 
 

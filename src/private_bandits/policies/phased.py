@@ -225,7 +225,7 @@ class PhasedElimination(LinearPolicy[PhasedState]):
 
     def start(self, low: float, high: float) -> PhasedState:
         """Everything is active and nothing known."""
-        check_range(low, high)
+        check_range(low, high, widest=1e100)
         k = len(self.actions)
         everything, zeros = list(range(k)), [0.0] * k
         plan = self.plan(1, everything)

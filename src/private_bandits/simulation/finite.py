@@ -132,6 +132,7 @@ class AllReleases(Runs):
         self.last = np.tile(self.table - 1, arms)  # the last release of each arm, in the tables
         self.variance = np.ones((arms, total))
         self.index = np.full((arms, total), -np.inf)
+        self.least = np.full((arms, total), -np.inf)
 
     def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
         """What is new in the release moves the arm's mean, which is in reward ranges above the lowest reward."""
@@ -141,27 +142,30 @@ class AllReleases(Runs):
         slope, gain, variance = self.tables.take(number, axis=1)
         sums, noise = (sums - self.low * count) / self.width, noise / self.width
         new, mean = sums + noise + self.before.take(here), means.take(here)
-        means[here] = mean + gain * (new - slope * mean)
+        means[here] = found = mean + gain * (new - slope * mean)
         # The next release holds part of these rewards again; of that, what this one has told is not new.
         self.before[here] = self.again * sums - self.carried.take(number) * new
         self.last[here] = number
-        self.variance.reshape(-1)[here] = variance
+        self.variance.reshape(-1)[here] = np.where((found >= 0) & (found <= 1), variance, np.inf)
         self.index.reshape(-1)[here] = -np.inf
+        self.least.reshape(-1)[here] = -np.inf
 
     def choose(self) -> Integers:
         """By the upper bound of each arm's mean.
 
-        It is computed where it may be the largest only, as it takes long: it is at most Hoeffding's bound, and it grows
-        with time, so what it was before is less than the largest one.
+        It is computed where it may be the largest only, as it takes long. For means in [0, 1] it is at most Hoeffding's
+        bound, and it grows with time, so that the largest one is at least what it was before (`least`). Means outside,
+        which noise makes, have neither property: of these it is computed always, their variance being infinite here.
         """
         log_odds = self.beta * np.log(self.time + 1)
         at_most = self.means.T + np.sqrt(self.variance * (2 * log_odds * SAFELY))
-        at_least = self.index.max(axis=0)
+        at_least = self.least.max(axis=0)
         at_least[self.time >= self.horizon] = np.inf  # there is nothing to choose
         here = np.flatnonzero(at_most >= at_least)
-        own = Spread(*self.spreads.take(self.last.take(here), axis=1))
-        bounds = upper_bound(self.means.T.reshape(-1).take(here), own, log_odds.take(here % len(self.row)))
+        means, own = self.means.T.reshape(-1).take(here), Spread(*self.spreads.take(self.last.take(here), axis=1))
+        bounds = upper_bound(means, own, log_odds.take(here % len(self.row)))
         self.index.reshape(-1)[here] = bounds
+        self.least.reshape(-1)[here] = np.where(np.isinf(self.variance.take(here)), -np.inf, bounds)
         return np.asarray(self.index.argmax(axis=0))
 
 
