@@ -541,7 +541,7 @@ def test_a_policy_without_a_name_of_its_own_gets_no_file(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("policy", [pb.AdaCUCB(2, pb.zCDP(1)), pb.AdaCOFUL(2, pb.zCDP(1))], ids=lambda p: p.name)
-@pytest.mark.parametrize("reward_range", [(0.0, 1e307), (-8e307, 8e307), (0.0, 1e-301)])
+@pytest.mark.parametrize("reward_range", [(0.0, 1e307), (-8e307, 8e307)])
 def test_ranges_whose_sums_floats_cannot_hold_are_refused(
     policy: pb.AdaCUCB | pb.AdaCOFUL, reward_range: tuple[float, float]
 ) -> None:

@@ -280,8 +280,8 @@ def checked_horizon(value: float) -> int:
 
 
 def check_range(low: float, high: float, widest: float = 1e300) -> None:
-    """Refuse rewards whose sums, with their noise, leave what a float can hold. widest: 1e100 where they are squared."""
-    if not 1 / widest < high - low < widest:
+    """Refuse rewards whose sums, with noise, leave what a float can hold. widest: 1e100 where they are squared."""
+    if not 1 / widest <= high - low <= widest:
         raise InvalidInput(f"reward_range ({low}, {high}) is too wide or too narrow: express rewards in another unit")
 
 
