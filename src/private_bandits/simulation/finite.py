@@ -47,16 +47,13 @@ class Runs(ABC):
         self.width = high - self.low
         # How far a reward moves all of its releases together: the root of the factor's column, in reward ranges.
         self.moved = [self.width * float((policy.factor or INDEPENDENT).column) ** 0.5 for policy in policies]
-        self.opening = np.repeat([policy.opening for policy in policies], runs)
         self.time = np.zeros(total, dtype=np.int64)
         self.regret = np.zeros(total)
-        self.released = np.zeros((total, arms), dtype=np.int64)
         self.means = np.zeros((total, arms))
 
+    @abstractmethod
     def next_length(self, arm: Integers) -> Integers:
-        """How long an arm is played next, in every run (policies.doubling.episode_length)."""
-        released = self.released[self.row, arm]
-        return np.maximum(released, self.opening - released)
+        """How long an arm is played that has been played before, in every run (policies.doubling.episode_length)."""
 
     def play(self, arm: Integers, steps: Integers) -> None:
         """Play an arm in every run for a whole episode and release its noisy sum; beyond the horizon, nothing."""
@@ -88,6 +85,14 @@ class LastReleases(Runs):
     def __init__(self, *settings: Any) -> None:
         super().__init__(*settings)
         self.last = np.ones_like(self.means)
+        self.released = np.zeros(self.means.shape, dtype=np.int64)
+        runs = len(self.row) // len(self.policies)
+        self.opening = np.repeat([policy.opening for policy in self.policies], runs)
+
+    def next_length(self, arm: Integers) -> Integers:
+        """From what was released."""
+        released = self.released[self.row, arm]
+        return np.maximum(released, self.opening - released)
 
     def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
         """Forget the arm's mean before."""
@@ -116,66 +121,80 @@ class AllReleases(Runs):
         super().__init__(*settings)
         releases = self.horizon.bit_length() + 1
         tables = [doubling_readings(policy, releases) for policy in self.policies]
-        parts = [(table.slope, table.gain, table.spread.variance) for table in tables]
+        # By the release: how it is read, and what the next one subtracts of its news, or 0 where the table ends.
+        parts = [(t.slope, t.gain, np.append(t.carried[1:], 0.0)) for t in tables]
         self.tables = np.concatenate([np.array(part) for part in parts], axis=1)
         self.spreads = np.concatenate([np.array(table.spread) for table in tables], axis=1)
-        # By the release before: what the next one subtracts of its news. There is none after the last in the table.
-        self.carried = np.concatenate([np.append(table.carried[1:], 0.0) for table in tables])
+        self.lengths = np.concatenate([doubling_lengths(policy, releases) for policy in self.policies])
         runs, (total, arms) = len(self.row) // len(tables), self.means.shape
-        self.table = np.repeat(np.arange(len(tables)) * releases, runs)
         self.beta = np.repeat([policy.beta for policy in self.policies], runs)
         self.again = np.repeat([(policy.factor or INDEPENDENT).matrix(2)[1, 0] for policy in self.policies], runs)
         # [arm, run]: what is done to all runs at once is fast then, however few arms there are.
-        self.released = np.zeros((arms, total), np.int64).T
-        self.means = np.zeros((arms, total)).T
+        self.means = np.zeros((arms, total))
         self.before = np.zeros(arms * total)
-        self.last = np.tile(self.table - 1, arms)  # the last release of each arm, in the tables
-        self.variance = np.ones((arms, total))
         self.index = np.full((arms, total), -np.inf)
+        # What is known of an index later: at least so much, and at most the mean plus a slope times the log odds, as
+        # long as that is below the limit.
         self.least = np.full((arms, total), -np.inf)
+        self.slope = np.full((arms, total), np.inf)
+        self.limit = np.full((arms, total), np.inf)
+        # The next release of each arm, in the tables. Of runs that are over nobody reads what is there.
+        self.next = np.tile(np.repeat(np.arange(len(tables)) * releases, runs), arms)
+
+    def next_length(self, arm: Integers) -> Integers:
+        """From the table."""
+        return self.lengths.take(self.next.take(arm * len(self.row) + self.row), mode="clip")
 
     def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
         """What is new in the release moves the arm's mean, which is in reward ranges above the lowest reward."""
-        here, means, released = arm * len(self.row) + self.row, self.means.T.reshape(-1), self.released.T.reshape(-1)
-        released[here] += count
-        number = np.where(count, self.last.take(here) + 1, self.table)  # no rewards: beyond the horizon nobody reads it
-        slope, gain, variance = self.tables.take(number, axis=1)
-        sums, noise = (sums - self.low * count) / self.width, noise / self.width
+        here, means = arm * len(self.row) + self.row, self.means.reshape(-1)
+        number = self.next.take(here)
+        slope, gain, carried = self.tables.take(number, axis=1, mode="clip")
+        if (self.low, self.width) != (0.0, 1.0):
+            sums, noise = (sums - self.low * count) / self.width, noise / self.width
         new, mean = sums + noise + self.before.take(here), means.take(here)
-        means[here] = found = mean + gain * (new - slope * mean)
+        mean += gain * (new - slope * mean)
+        means[here] = mean
         # The next release holds part of these rewards again; of that, what this one has told is not new.
-        self.before[here] = self.again * sums - self.carried.take(number) * new
-        self.last[here] = number
-        self.variance.reshape(-1)[here] = np.where((found >= 0) & (found <= 1), variance, np.inf)
-        self.index.reshape(-1)[here] = -np.inf
+        self.before[here] = self.again * sums - carried * new
+        self.next[here] = number + 1
         self.least.reshape(-1)[here] = -np.inf
+        self.slope.reshape(-1)[here] = np.inf
 
     def choose(self) -> Integers:
-        """By the upper bound of each arm's mean.
+        """By the upper bound of each arm's mean, computed where it may be the largest only, as it takes long.
 
-        It is computed where it may be the largest only, as it takes long. For means in [0, 1] it is at most Hoeffding's
-        bound, and it grows with time, so that the largest one is at least what it was before (`least`). Means outside,
-        which noise makes, have neither property: of these it is computed always, their variance being infinite here.
+        For means in [0, 1] it grows with the log odds, and each of its two formulas is concave in them: the excess over
+        the mean grows by no larger factor than they do. Up to the limit the formula stays the same one, or the narrower
+        of both; at 1/2 or 1 it may change, once. For means outside, which noise makes, it is computed every time.
         """
         log_odds = self.beta * np.log(self.time + 1)
-        at_most = self.means.T + np.sqrt(self.variance * (2 * log_odds * SAFELY))
+        at_most = self.means + self.slope * (SAFELY * log_odds)
         at_least = self.least.max(axis=0)
         at_least[self.time >= self.horizon] = np.inf  # there is nothing to choose
-        here = np.flatnonzero(at_most >= at_least)
-        means, own = self.means.T.reshape(-1).take(here), Spread(*self.spreads.take(self.last.take(here), axis=1))
-        bounds = upper_bound(means, own, log_odds.take(here % len(self.row)))
-        self.index.reshape(-1)[here] = bounds
-        self.least.reshape(-1)[here] = np.where(np.isinf(self.variance.take(here)), -np.inf, bounds)
+        here = np.flatnonzero(at_most >= np.minimum(at_least, self.limit))
+        odds, means = log_odds.take(here % len(self.row)), self.means.reshape(-1).take(here)
+        found = upper_bound(means, Spread(*self.spreads.take(self.next.take(here) - 1, axis=1, mode="clip")), odds)
+        inside, end = np.abs(means - 0.5) <= 0.5, 1.0 - 0.5 * (means < 0.5)
+        self.index.reshape(-1)[here] = found
+        self.least.reshape(-1)[here] = np.where(inside, found, -np.inf)
+        self.slope.reshape(-1)[here] = np.where(inside, (found - means) / odds, np.inf)
+        self.limit.reshape(-1)[here] = np.where(found < end, end, np.inf)
         return np.asarray(self.index.argmax(axis=0))
 
 
+def doubling_lengths(policy: IndexPolicy, releases: int) -> list[int]:
+    """New rewards in each release of an arm, if all rewards are in time."""
+    lengths = [1]
+    while len(lengths) < releases:
+        lengths.append(episode_length(sum(lengths), policy.opening))
+    return lengths
+
+
 def doubling_readings(policy: IndexPolicy, releases: int) -> Readings:
-    """How a policy reads the releases of an arm, if all of its rewards are in time."""
-    factor = policy.factor or INDEPENDENT
-    counts = [1]
-    for _ in range(releases - 1):
-        counts.append(episode_length(sum(counts), policy.opening))
-    return readings(tuple(counts), (policy.promise.variance_factor * float(factor.column),) * releases, policy.factor)
+    """How a policy reads the releases of an arm, if all rewards are in time."""
+    noise = policy.promise.variance_factor * float((policy.factor or INDEPENDENT).column)
+    return readings(tuple(doubling_lengths(policy, releases)), (noise,) * releases, policy.factor)
 
 
 def regret_curves(
