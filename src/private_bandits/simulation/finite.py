@@ -20,6 +20,8 @@ from private_bandits.policies.tails import upper_bound
 from private_bandits.progress import Report
 from private_bandits.simulation.draws import noise_draws
 
+FEW = 4000
+"""Arms, in all runs, whose bounds are computed faster than it is found out which of them matter."""
 SAFELY = 1 + 1e-9
 """What rounding may do to a bound."""
 
@@ -162,13 +164,16 @@ class AllReleases(Runs):
         self.slope.reshape(-1)[here] = np.inf
 
     def choose(self) -> Integers:
-        """By the upper bound of each arm's mean, computed where it may be the largest only, as it takes long.
+        """By the upper bound of each arm's mean, of many computed where it may be the largest only, as it takes long.
 
         For means in [0, 1] it grows with the log odds, and each of its two formulas is concave in them: the excess over
         the mean grows by no larger factor than they do. Up to the limit the formula stays the same one, or the narrower
         of both; at 1/2 or 1 it may change, once. For means outside, which noise makes, it is computed every time.
         """
         log_odds = self.beta * np.log(self.time + 1)
+        if self.means.size <= FEW:
+            own = Spread(*self.spreads.take(self.next.reshape(self.means.shape) - 1, axis=1, mode="clip"))
+            return np.asarray(upper_bound(self.means, own, log_odds).argmax(axis=0))
         at_most = self.means + self.slope * (SAFELY * log_odds)
         at_least = self.least.max(axis=0)
         at_least[self.time >= self.horizon] = np.inf  # there is nothing to choose
