@@ -15,7 +15,7 @@ from private_bandits.budget import Budget
 from private_bandits.environments import Floats, Integers
 from private_bandits.policies.memory import Spread
 from private_bandits.policies.tails import upper_bound
-from private_bandits.simulation import steps
+from private_bandits.simulation import finite, steps
 
 
 @dataclass(frozen=True)
@@ -207,6 +207,20 @@ def test_tight_has_less_regret(means: tuple[float, ...], rho: float, least: floa
     allowed, found = (1 - least) * final["paper"], final["tight"]
     error = math.hypot(allowed.std(), found.std()) / math.sqrt(600)
     assert found.mean() < allowed.mean() - 4 * error
+
+
+@pytest.mark.parametrize("arms", [1, 3, 40])
+def test_bounds_that_are_not_computed_would_not_have_mattered(arms: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With noise that takes means far out of the range, little of it, and none."""
+    environment = pb.Bernoulli(np.random.default_rng(arms).uniform(size=arms).round(2).tolist())
+    budgets = [pb.zCDP(1e-6), pb.zCDP(0.02), pb.zCDP(1), pb.NoPrivacy()]
+    policies = {f"{b}, {beta}": pb.AdaCUCB(arms, b, beta=beta) for b in budgets for beta in (0.2, 1.0, 3.1)}
+    found = []
+    for few in (0, 10**9):
+        monkeypatch.setattr(finite, "FEW", few)
+        found.append(pb.simulate(policies, environment, 10**5, runs=30, seed=3).curves)
+    for name in policies:
+        np.testing.assert_array_equal(found[0][name], found[1][name])
 
 
 def test_variants_are_simulated_side_by_side_as_they_are_alone() -> None:
