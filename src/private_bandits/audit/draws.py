@@ -186,8 +186,7 @@ def noise_of_run(target: Target, found: Draws) -> list[list[float]]:
 def _enough(agent: Agent) -> bool:
     """Whether there are a few releases, and one that holds an earlier episode again, if there are to be any."""
     rows = agent._door.ledger.rows
-    again = agent.policy.factor is not None
-    return len(rows) >= RELEASES / 2 and not (again and all(len(row.episodes) == 1 for row in rows))
+    return len(rows) >= RELEASES / 2 and (agent.policy.factor is None or any(len(row.episodes) > 1 for row in rows))
 
 
 def _standard(kind: str) -> tuple[Floats, Floats]:

@@ -361,7 +361,7 @@ def examine(
 def held_again_after(target: Target) -> int:
     """Rewards of one arm after which two of its releases hold an earlier episode again; 0 if that is never, or late."""
     agent = target.make()
-    if not isinstance(agent, Agent) or agent.policy.factor is None:
+    if agent.policy.factor is None:
         return 0
     for i in range(PATIENCE):
         agent.tell(target.ask(agent, i), (target.low, target.high)[i % 2], played=0)
