@@ -218,6 +218,7 @@ def test_bounds_that_are_not_computed_would_not_have_mattered(arms: int, monkeyp
     found = []
     for few in (0, 10**9):
         monkeypatch.setattr(finite, "FEW", few)
+        monkeypatch.setattr(finite, "FEW_ARMS", 0)
         found.append(pb.simulate(policies, environment, 10**5, runs=30, seed=3).curves)
     for name in policies:
         np.testing.assert_array_equal(found[0][name], found[1][name])
@@ -230,7 +231,7 @@ def test_variants_are_simulated_side_by_side_as_they_are_alone() -> None:
         "paper": pb.AdaCUCB(3, pb.zCDP(0.1), variant="paper"),
         "twin": pb.AdaCUCB(3, pb.NoPrivacy(), beta=1),
     }
-    together = pb.simulate(policies, environment, 10**4, runs=5, seed=4).curves
+    together = pb.simulate(policies, environment, 10**4, runs=30, seed=4).curves
     for name, policy in policies.items():
-        alone = pb.simulate({name: policy}, environment, 10**4, runs=5, seed=4).curves
+        alone = pb.simulate({name: policy}, environment, 10**4, runs=30, seed=4).curves
         np.testing.assert_array_equal(together[name], alone[name])

@@ -21,7 +21,8 @@ from private_bandits.progress import Report
 from private_bandits.simulation.draws import noise_draws
 
 FEW = 4000
-"""Arms, in all runs, whose bounds are computed faster than it is found out which of them matter."""
+FEW_ARMS = 10
+"""Bounds, of all runs or of each, that are computed faster than it is found out which of them matter."""
 SAFELY = 1 + 1e-9
 """What rounding may do to a bound."""
 
@@ -43,7 +44,7 @@ class Runs(ABC):
         self.horizon = horizon
         self.generators = generators
         self.groups = [slice(i * runs, (i + 1) * runs) for i in range(len(policies))]
-        self.row = np.arange(total)
+        self.row = self.run = np.arange(total)  # run: which one of all is in a row
         self.gaps = environment.means.max() - environment.means
         self.low, high = environment.reward_range
         self.width = high - self.low
@@ -56,6 +57,10 @@ class Runs(ABC):
     @abstractmethod
     def next_length(self, arm: Integers) -> Integers:
         """How long an arm is played that has been played before, in every run (policies.doubling.episode_length)."""
+
+    @abstractmethod
+    def leave_out_finished(self) -> None:
+        """Go on without runs that are over, where that is worth while."""
 
     def play(self, arm: Integers, steps: Integers) -> None:
         """Play an arm in every run for a whole episode and release its noisy sum; beyond the horizon, nothing."""
@@ -90,6 +95,9 @@ class LastReleases(Runs):
         self.released = np.zeros(self.means.shape, dtype=np.int64)
         runs = len(self.row) // len(self.policies)
         self.opening = np.repeat([policy.opening for policy in self.policies], runs)
+
+    def leave_out_finished(self) -> None:
+        """Never: what is drawn for the others would change, and the paper's variant stays as it is, bit for bit."""
 
     def next_length(self, arm: Integers) -> Integers:
         """From what was released."""
@@ -140,8 +148,28 @@ class AllReleases(Runs):
         self.least = np.full((arms, total), -np.inf)
         self.slope = np.full((arms, total), np.inf)
         self.limit = np.full((arms, total), np.inf)
+        self.column = np.tile(self.row, arms)
         # The next release of each arm, in the tables. Of runs that are over nobody reads what is there.
         self.next = np.tile(np.repeat(np.arange(len(tables)) * releases, runs), arms)
+
+    def leave_out_finished(self) -> None:
+        """Once they are a quarter of a policy's, whatever other policies do beside it."""
+        kept = self.time < self.horizon
+        if kept.all():
+            return
+        for group in self.groups:
+            kept[group] |= 4 * np.count_nonzero(kept[group]) > 3 * (group.stop - group.start)
+        left = np.flatnonzero(kept)
+        if len(left) == len(self.row):
+            return
+        arms, edges = len(self.gaps), np.searchsorted(left, [(group.start, group.stop) for group in self.groups])
+        self.groups = [slice(*edge) for edge in edges.tolist()]
+        self.before = self.before.reshape(arms, -1).take(left, axis=1).reshape(-1)
+        self.next = self.next.reshape(arms, -1).take(left, axis=1).reshape(-1)
+        for name in ("run", "time", "regret", "beta", "again", "means", "index", "least", "slope", "limit"):
+            setattr(self, name, getattr(self, name).take(left, axis=-1))
+        self.row = np.arange(len(left))
+        self.column = np.tile(self.row, arms)
 
     def next_length(self, arm: Integers) -> Integers:
         """From the table."""
@@ -166,24 +194,25 @@ class AllReleases(Runs):
     def choose(self) -> Integers:
         """By the upper bound of each arm's mean, of many computed where it may be the largest only, as it takes long.
 
-        For means in [0, 1] it grows with the log odds, and each of its two formulas is concave in them: the excess over
-        the mean grows by no larger factor than they do. Up to the limit the formula stays the same one, or the narrower
-        of both; at 1/2 or 1 it may change, once. For means outside, which noise makes, it is computed every time.
+        It exceeds the mean by x at log odds of x^2/(2 v(x)), with v(x) the variance in either formula. As v is concave,
+        that is convex in x if v(0) >= 0: the excess grows by no larger factor than the log odds do. Up to the limit the
+        formula stays the same one, or the narrower of both; at 1/2 or 1 it may change, once. For means above 1, or so
+        far below 0 that v(0) < 0, it is computed every time.
         """
         log_odds = self.beta * np.log(self.time + 1)
-        if self.means.size <= FEW:
+        if self.means.size <= FEW or len(self.means) <= FEW_ARMS:
             own = Spread(*self.spreads.take(self.next.reshape(self.means.shape) - 1, axis=1, mode="clip"))
             return np.asarray(upper_bound(self.means, own, log_odds).argmax(axis=0))
         at_most = self.means + self.slope * (SAFELY * log_odds)
-        at_least = self.least.max(axis=0)
-        at_least[self.time >= self.horizon] = np.inf  # there is nothing to choose
-        here = np.flatnonzero(at_most >= np.minimum(at_least, self.limit))
-        odds, means = log_odds.take(here % len(self.row)), self.means.reshape(-1).take(here)
-        found = upper_bound(means, Spread(*self.spreads.take(self.next.take(here) - 1, axis=1, mode="clip")), odds)
-        inside, end = np.abs(means - 0.5) <= 0.5, 1.0 - 0.5 * (means < 0.5)
+        here = np.flatnonzero(at_most >= np.minimum(self.least.max(axis=0), self.limit))
+        odds, means = log_odds.take(self.column.take(here)), self.means.reshape(-1).take(here)
+        own = Spread(*self.spreads.take(self.next.take(here) - 1, axis=1, mode="clip"))
+        found = upper_bound(means, own, odds)
+        known = (means <= 1.0) & (own.weight * means * (1.0 - means) >= -own.noise)
+        end = 1.0 - 0.5 * (means < 0.5)
         self.index.reshape(-1)[here] = found
-        self.least.reshape(-1)[here] = np.where(inside, found, -np.inf)
-        self.slope.reshape(-1)[here] = np.where(inside, (found - means) / odds, np.inf)
+        self.least.reshape(-1)[here] = np.where(known, found, -np.inf)
+        self.slope.reshape(-1)[here] = np.where(known, (found - means) / odds, np.inf)
         self.limit.reshape(-1)[here] = np.where(found < end, end, np.inf)
         return np.asarray(self.index.argmax(axis=0))
 
@@ -236,13 +265,15 @@ def _curves(state: Runs, checkpoints: Integers, report: Report) -> Floats:
     is exact.
     """
     times, regrets = [state.time.copy()], [state.regret.copy()]
+    runs = range(len(state.run))
 
     def play(arm: Integers, steps: Integers) -> None:
         state.play(arm, steps)
-        times.append(state.time.copy())
-        regrets.append(state.regret.copy())
+        times.append(times[-1].copy())
+        regrets.append(regrets[-1].copy())
+        times[-1][state.run], regrets[-1][state.run] = state.time, state.regret
         # Episodes double, so work is done in proportion to the logarithm of time.
-        report(float(np.log1p(state.time).mean() / np.log1p(state.horizon)))
+        report(float(np.log1p(times[-1]).mean() / np.log1p(state.horizon)))
 
     everywhere = np.ones(len(state.row), dtype=np.int64)
     for arm in range(min(len(state.gaps), state.horizon)):
@@ -250,6 +281,7 @@ def _curves(state: Runs, checkpoints: Integers, report: Report) -> Floats:
     while (state.time < state.horizon).any():
         arm_of_run = state.choose()
         play(arm_of_run, state.next_length(arm_of_run))
+        state.leave_out_finished()
     ends, heights = np.array(times), np.array(regrets)
-    curves = [np.interp(checkpoints, ends[:, i], heights[:, i]) for i in state.row]
+    curves = [np.interp(checkpoints, ends[:, i], heights[:, i]) for i in runs]
     return np.array(curves).reshape(len(state.policies), -1, len(checkpoints))
