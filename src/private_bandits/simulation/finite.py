@@ -21,7 +21,7 @@ from private_bandits.progress import Report
 from private_bandits.simulation.draws import noise_draws
 
 FEW = 4000
-FEW_ARMS = 10
+FEW_ARMS = 8
 """Bounds, of all runs or of each, that are computed faster than it is found out which of them matter."""
 SAFELY = 1 + 1e-9
 """What rounding may do to a bound."""
@@ -44,7 +44,7 @@ class Runs(ABC):
         self.horizon = horizon
         self.generators = generators
         self.groups = [slice(i * runs, (i + 1) * runs) for i in range(len(policies))]
-        self.row = self.run = np.arange(total)  # run: which one of all is in a row
+        self.row = self.run = np.arange(total)  # run: which of all is in a row, as those that are over are left out
         self.gaps = environment.means.max() - environment.means
         self.low, high = environment.reward_range
         self.width = high - self.low
@@ -67,15 +67,18 @@ class Runs(ABC):
         count = np.minimum(steps, self.horizon - self.time)
         self.time += count
         self.regret += self.gaps[arm] * count
-        sums, noise = np.zeros(len(arm)), np.zeros(len(arm))
+        # For runs that were left out as well: so draws are the same however many are.
+        arms, counts = (np.zeros(self.groups[-1].stop, dtype=np.int64) for _ in range(2))
+        arms[self.run], counts[self.run] = arm, count
+        sums, noise = (np.zeros(len(arms)) for _ in range(2))
         for policy, moved, group, generator in zip(
             self.policies, self.moved, self.groups, self.generators, strict=True
         ):
-            if not count[group].any():
+            if not counts[group].any():
                 continue  # all of its runs are over
-            sums[group] = self.environment.reward_sums(generator, arm[group], count[group])
+            sums[group] = self.environment.reward_sums(generator, arms[group], counts[group])
             noise[group] = noise_draws(policy.promise, moved, generator, group.stop - group.start)
-        self.learn(arm, count, sums, noise)
+        self.learn(arm, count, sums[self.run], noise[self.run])
 
     @abstractmethod
     def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
@@ -97,7 +100,7 @@ class LastReleases(Runs):
         self.opening = np.repeat([policy.opening for policy in self.policies], runs)
 
     def leave_out_finished(self) -> None:
-        """Never: what is drawn for the others would change, and the paper's variant stays as it is, bit for bit."""
+        """Never: they cost little here."""
 
     def next_length(self, arm: Integers) -> Integers:
         """From what was released."""
@@ -153,17 +156,10 @@ class AllReleases(Runs):
         self.next = np.tile(np.repeat(np.arange(len(tables)) * releases, runs), arms)
 
     def leave_out_finished(self) -> None:
-        """Once they are a quarter of a policy's, whatever other policies do beside it."""
-        kept = self.time < self.horizon
-        if kept.all():
+        """Once they are a quarter of all."""
+        left, arms = np.flatnonzero(self.time < self.horizon), len(self.gaps)
+        if 4 * len(left) > 3 * len(self.row):
             return
-        for group in self.groups:
-            kept[group] |= 4 * np.count_nonzero(kept[group]) > 3 * (group.stop - group.start)
-        left = np.flatnonzero(kept)
-        if len(left) == len(self.row):
-            return
-        arms, edges = len(self.gaps), np.searchsorted(left, [(group.start, group.stop) for group in self.groups])
-        self.groups = [slice(*edge) for edge in edges.tolist()]
         self.before = self.before.reshape(arms, -1).take(left, axis=1).reshape(-1)
         self.next = self.next.reshape(arms, -1).take(left, axis=1).reshape(-1)
         for name in ("run", "time", "regret", "beta", "again", "means", "index", "least", "slope", "limit"):
