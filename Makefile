@@ -18,9 +18,9 @@ test test-full: export OPENBLAS_NUM_THREADS = 1
 test: lint browser
 	$(BIN)/python -m pytest -n auto -m "not full" -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
 
-# The same tests and the full counts of every fault and statistical test.
+# The same tests and the full counts of every fault and statistical test. Some take minutes, so who is done helps out.
 test-full: lint browser
-	$(BIN)/python -m pytest -n auto --durations=10
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,3 +29,12 @@ def noise_is_accused_seldom() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(noise, "examine", seldom)
         yield
+
+
+@pytest.fixture
+def old_objects_are_no_garbage() -> Iterator[None]:
+    """For tests that collect garbage thousands of times: what other tests left is not looked through each time."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()

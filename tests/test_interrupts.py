@@ -92,6 +92,7 @@ def shown(agent: pb.Agent) -> list[dict[str, Any]] | None:
         return None
 
 
+@pytest.mark.usefixtures("old_objects_are_no_garbage")
 @pytest.mark.parametrize("strike", STRIKES)
 @pytest.mark.parametrize(
     ("policy", "many", "stride"),

@@ -351,6 +351,7 @@ def test_a_log_too_long_for_64_bits_changes_nothing(tmp_path: Path, durable: boo
 # Cut short.
 
 
+@pytest.mark.usefixtures("old_objects_are_no_garbage")
 @pytest.mark.parametrize("strike", STRIKES)
 @pytest.mark.parametrize(
     ("durable", "stride"), [(False, 23), (True, 197), pytest.param(True, 7, marks=pytest.mark.full)]
