@@ -193,10 +193,10 @@ class Stray(pb.AdaCGOPE):
 
 
 @pytest.mark.parametrize("failure", [ValueError("the released values are secret"), KeyboardInterrupt()])
-def test_a_failure_after_the_draw_shows_nothing_of_it(
+def test_a_policy_that_fails_after_the_draw_leaves_the_release_and_shows_no_reward(
     failure: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An agent with a file goes back to before the release: whoever saw it, in a log of frames, could ask again."""
+    """The release is in the ledger, and no frame of the failure holds the reward that was told."""
     monkeypatch.setattr(Unlucky, "failure", failure)
     monkeypatch.setattr(Unlucky, "name", "unlucky")
     monkeypatch.setitem(POLICIES, "unlucky", Unlucky)
@@ -215,8 +215,11 @@ def test_a_failure_after_the_draw_shows_nothing_of_it(
     assert "secret" not in text
     assert "Release(" not in text
     with pb.Agent.open(path) as again:
-        assert len(again.ledger) == 0
-        assert sum(e.count for e in again._private.episodes.values()) > 0
+        assert again.ledger.rows == agent.ledger.rows
+        assert len(again.ledger) == 1
+        assert sum(e.count for e in again._private.episodes.values()) == 0
+        with pytest.raises(PolicyFailed, match="Unlucky failed at release 1, with"):
+            again.ask()
 
 
 def test_a_release_holds_the_sum_that_is_due() -> None:

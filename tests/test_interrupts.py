@@ -206,7 +206,8 @@ def test_an_agent_whose_end_was_interrupted_too_goes_on_with_nothing(tmp_path: P
             call()
     agent.close()
     with pb.Agent.open(tmp_path / "a.db") as resumed:
-        assert resumed.open_decisions == [first, second]
+        assert resumed.open_decisions == [second]
+        assert len(resumed.ledger) == 1  # it was lasting before the policy learned it
 
 
 @dataclass(frozen=True)
@@ -227,16 +228,12 @@ def test_an_error_after_the_release_does_not_open_the_decision_again(tmp_path: P
     agent = pb.Agent(Stumbling(1, pb.NoPrivacy()), path=path)
     agent.tell(agent.ask(), 1.0)
     decision = agent.ask()
-    with pytest.raises(PolicyFailed, match="Stumbling failed at a release, with InvalidInput"):
+    with pytest.raises(PolicyFailed, match="Stumbling failed at release 2, with InvalidInput"):
         agent.tell(decision, 1.0)
-    if durable:
-        with pytest.raises(AgentClosed):
-            _ = agent.ledger
-        with pb.Agent.open(tmp_path / "a.db") as resumed:
-            assert (len(resumed.ledger), resumed.open_decisions) == (1, [decision])
-    else:  # the policy may have missed a release, which later ones hold again
-        with pytest.raises(AgentClosed):
-            agent.tell(decision, 1.0)
+    for one in (agent, pb.Agent.open(path)) if path else (agent,):
+        assert (len(one.ledger), one.open_decisions) == (2, [])
+        with pytest.raises(PolicyFailed):  # it has missed a release, which later ones hold again
+            one.ask()
 
 
 class Meddling(float):
@@ -389,7 +386,7 @@ def test_no_sum_in_what_crash_reporters_collect_when_the_file_cannot_be_written(
         "CREATE TRIGGER full BEFORE INSERT ON episodes BEGIN SELECT RAISE(ABORT, 'disk failure'); END"
     )
     episode = agent._private.episodes[0]
-    with pytest.raises(AgentClosed, match="disk failure") as failed:
+    with pytest.raises(AgentClosed, match="could not write its file") as failed:
         agent.tell(decision, 0.731)
     chain: list[BaseException | None] = [failed.value]
     collected = ""
@@ -403,4 +400,4 @@ def test_no_sum_in_what_crash_reporters_collect_when_the_file_cannot_be_written(
     secret = str(episode.totals.reveal()[0])
     assert len(secret) > 6
     assert secret not in collected
-    assert "disk failure" in collected
+    assert "disk failure" not in collected  # the database's own words may quote a column

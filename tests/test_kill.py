@@ -116,7 +116,8 @@ def reconcile(agent: pb.Agent, book: Book) -> None:
     unheard = held - book.open  # handed out by an ask that was killed before it could be written down
     assert unheard.isdisjoint(book.person_of), "a decision that was closed is open"
     assert len(unheard) <= (0 if in_doubt else MOST_ASKED_AT_ONCE)
-    assert in_doubt <= held or in_doubt.isdisjoint(held), "a batch is on disk in part"
+    waiting = [item[0] in held for item in book.unanswered]
+    assert waiting == sorted(waiting), "of a batch, more is on disk than what came first"
     for key in unheard:
         book.person_of[key] = ""
         agent.give_up(key)

@@ -38,8 +38,8 @@ from private_bandits.errors import (
     PrivateBanditsError,
     UnknownDecision,
 )
+from private_bandits.formats import FORMAT
 from private_bandits.noise import Mechanism
-from private_bandits.store import FORMAT
 from tests.support import EXAMPLE_BUDGETS
 
 
@@ -415,6 +415,9 @@ def test_an_agent_ends_at_its_next_write_when_another_took_the_file_over(
     with pytest.raises(AgentClosed, match="taken over by another agent"):
         write(agent, decision)
     assert_unreadable(agent)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE agent SET generation = generation - 1")
+        connection.commit()
     with pb.Agent.open(path) as resumed:
         assert resumed.open_decisions == [decision]
         assert told_to(resumed) == (1, 1.0)
@@ -554,7 +557,7 @@ def test_a_file_of_another_format_is_refused_until_a_version_that_reads_it_comes
     set_format(FORMAT + 98)
     before = path.read_bytes()
     with pytest.raises(
-        AgentFileInvalid, match=rf"agent\.db has format {FORMAT + 98}, this version reads format {FORMAT}"
+        AgentFileInvalid, match=rf"agent\.db has format {FORMAT + 98}, this version reads formats 1 to {FORMAT}"
     ):
         pb.Agent.open(path)
     assert path.read_bytes() == before
@@ -762,7 +765,7 @@ def test_a_full_disk_ends_the_agent_and_the_same_tell_is_accepted_after_it_is_re
             resumed.tell(decision, 0.5)
 
 
-def test_a_full_disk_in_a_batch_leaves_the_whole_batch_to_tell_again(tmp_path: Path) -> None:
+def test_a_full_disk_in_a_batch_leaves_what_was_not_released_to_tell_again(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     agent = pb.Agent(plain_policy(400), path=path)
     agent.tell(agent.ask(), 1.0)
@@ -773,9 +776,10 @@ def test_a_full_disk_in_a_batch_leaves_the_whole_batch_to_tell_again(tmp_path: P
         agent.tell_many(batch)
     assert_unreadable(agent)
     with pb.Agent.open(path) as resumed:
-        assert resumed.open_decisions == decisions
-        assert told_to(resumed) == (1, 1.0)
-        resumed.tell_many(batch)
+        taken = 200 - len(resumed.open_decisions)
+        assert resumed.open_decisions == decisions[taken:]  # each of them was to be a release, lasting by itself
+        assert told_to(resumed) == (1 + taken, 1.0 + 0.5 * taken)
+        resumed.tell_many(batch[taken:])
         assert told_to(resumed) == (201, 101.0)
 
 
@@ -1017,9 +1021,11 @@ def test_a_batch_and_the_decisions_asked_are_in_the_file_before_the_call_returns
 
 
 def test_a_tell_and_a_give_up_are_synced_to_the_disk(tmp_path: Path) -> None:
-    with pb.Agent(plain_policy(), path=tmp_path / "agent.db") as agent:
+    with pb.Agent(plain_policy(1), path=tmp_path / "agent.db") as agent:
+        for _ in range(8):
+            agent.tell(agent.ask(), 1.0)  # the next release is that of the sixteenth
         connection = connection_of(agent)
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == (b"wal",)
         closers: list[Callable[[pb.Decision], None]] = [
             lambda decision: agent.tell(decision, 1.0),
             lambda decision: agent.tell_many([(decision, 1.0)]),
@@ -1090,7 +1096,7 @@ def test_no_sum_of_the_past_stays_in_a_closed_file(tmp_path: Path) -> None:
         sums = connection_of(agent).execute("SELECT private FROM episodes").fetchall()
     content = path.read_bytes()
     assert content.count(b'"totals"') == len(sums) == 20
-    assert all(text.encode() in content for (text,) in sums)
+    assert all(text in content for (text,) in sums)
 
 
 @pytest.mark.parametrize("table", ["ledger", "episodes", "agent"])
@@ -1133,12 +1139,30 @@ def test_a_path_that_sqlite_takes_for_memory_is_a_file_all_the_same(
     assert (tmp_path / ":memory:").stat().st_size > 0
 
 
+def as_in_format_three(path: Path) -> None:
+    """Tables without checksums, and settings and the policy's state in one row with the rest, as in version 0.8."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            """
+            CREATE TABLE old_agent AS SELECT s.text AS settings, p.text AS policy, a.asked, a.generation, a.arrivals
+                FROM agent a, settings s, policy p;
+            DROP TABLE agent; DROP TABLE settings; DROP TABLE policy; DROP TABLE presence;
+            ALTER TABLE old_agent RENAME TO agent;
+            PRAGMA user_version = 3;
+            """
+        )
+        for table in ("decisions", "episodes", "kept", "ledger", "people"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN checksum")
+        connection.commit()
+
+
 SINCE_FORMAT_THREE = {"adac-oful": ["sums"], "adac-ucb": ["kept", "spread"]}
 """What states of version 0.7 did not have."""
 
 
 def as_in_format_two(path: Path, name: str) -> None:
     """Earlier sums beside the open ones, and the policy's state as a whole, as version 0.7 wrote it."""
+    as_in_format_three(path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         for key, text in connection.execute("SELECT key, private FROM episodes").fetchall():
             rows = connection.execute("SELECT private FROM kept WHERE key = ? ORDER BY number", (key,)).fetchall()
@@ -1187,6 +1211,7 @@ def test_a_file_of_the_first_format_is_taken_over(tmp_path: Path) -> None:
     with pb.Agent(plain_policy(), path=path) as agent:
         agent.tell(agent.ask(), 1.0)
         decision, learned = agent.ask(), agent.learned
+    as_in_format_three(path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("ALTER TABLE decisions DROP COLUMN offered")
         connection.execute("ALTER TABLE agent DROP COLUMN arrivals")

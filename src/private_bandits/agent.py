@@ -6,18 +6,21 @@ releases finished sums with noise, the ledger keeps account, the store makes it 
 
 from __future__ import annotations
 
+import json
 import operator
 import os
 import sqlite3
 import threading
 import weakref
 from collections import Counter, deque
-from collections.abc import Iterable
-from numbers import Integral
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Self, overload
 
 from private_bandits.budget import Budget, check_probability
+from private_bandits.damage import database_failure
 from private_bandits.episode import Combined, Correlated, Counts, Episode
 from private_bandits.errors import (
     AgentBusy,
@@ -31,21 +34,24 @@ from private_bandits.errors import (
     PrivateBanditsError,
     UnknownDecision,
 )
+from private_bandits.formats import refuse_damage
 from private_bandits.guarantee import Guarantee, Unit, guarantee_for
+from private_bandits.history import check_history
 from private_bandits.ledger import Ledger, Release
 from private_bandits.logs import Column, Log, read_log
 from private_bandits.policies import POLICIES, Estimate, Offer, Policy
 from private_bandits.release import Door
 from private_bandits.rewards import RewardRange
-from private_bandits.store import (
+from private_bandits.state import (
     CountsInMemory,
     OpenDecision,
     PeopleCounts,
     PrivateState,
     PublicState,
     Settings,
-    SqliteStore,
+    whole_number,
 )
+from private_bandits.store import SqliteStore
 
 
 class Decision(NamedTuple):
@@ -113,19 +119,13 @@ class Agent:
         seed: int | None = None,
         give_up_after: int | None = None,
     ) -> None:
-        if not isinstance(policy, Policy):
-            raise InvalidInput(f"policy must be a policy such as AdaCUCB(...), got {type(policy).__name__}")
-        if unit not in ("reward", "person"):
-            raise InvalidInput(f"unit must be 'reward' or 'person', got {unit!r}")
-        if unit == "person" and max_rewards_per_person is None:
-            raise InvalidInput("unit='person' needs max_rewards_per_person: the promise depends on it")
         settings = Settings(
             policy=policy,
             reward_range=RewardRange.of(reward_range),
-            max_rewards_per_person=_whole("max_rewards_per_person", max_rewards_per_person, 1, 10**9),
+            max_rewards_per_person=max_rewards_per_person,
             unit=unit,
-            seed=_whole("seed", seed, 0),
-            give_up_after=_whole("give_up_after", give_up_after, 1),
+            seed=seed,
+            give_up_after=give_up_after,
         )
         if path is not None and POLICIES.get(policy.name) is not type(policy):
             raise InvalidInput(
@@ -139,23 +139,57 @@ class Agent:
         self._wire(settings, file, door, public, PrivateState())
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Agent:
+    def open(cls, path: str | os.PathLike[str], *, without_log: bool = False) -> Agent:
         """Resume the agent whose state is in the file; it goes on as it would have.
 
-        Refused while another agent has the file open.
+        A release that the policy has not learned yet, because the process ended or the policy failed, is learned now:
+        the stored one, never another draw. If the policy fails at it again, the agent can be read and says so.
+
+        without_log: open a file whose log was lost (FILE-wal, which holds the latest writes until the file is closed).
+        Asks and tells since the last release are lost with it; releases are not.
+
+        Raises: AgentBusy while another agent has the file open; AgentFileInvalid if the file is damaged.
         """
-        file, settings, ledger = SqliteStore.open(Path(path))
+        file, settings, ledger = SqliteStore.open(Path(path), without_log)
         try:
             door = _door(settings, ledger)
-            state = file.load(settings, settings.policy.with_budget(door.budget), door.open_episode)
+            declared = settings.policy.with_budget(door.budget).declared_weight
+            public, private = file.load(settings, partial(door.open_episode, declared=declared))
+            refuse_damage(str(path), lambda: check_history(door, private.episodes))
             agent = cls.__new__(cls)
-            agent._wire(settings, file, door, *state)
+            agent._wire(settings, file, door, public, private)
+            agent._catch_up(file)
         except BaseException as error:
             file.close()
             if isinstance(error, sqlite3.Error):
-                raise AgentFileInvalid(f"{path} is damaged: {error}") from None
+                raise AgentFileInvalid(f"{path} is damaged: {database_failure(error)}") from None
             raise
         return agent
+
+    def _catch_up(self, file: SqliteStore) -> None:
+        """Take the file over, and let the policy learn what it has not learned of the ledger."""
+        state: dict[str, Any] = refuse_damage(str(file.path), lambda: file.policy_state)
+        if not file.checked:  # without checksums a state that cannot be read is the file's fault: it stays as it is
+            refuse_damage(str(file.path), lambda: self._policy.load_state(state))
+        file.take_over()
+        try:
+            self._load_policy(state)
+            for row in self._door.ledger.rows[file.learned_releases :]:
+                self._learn(row)
+            if file.is_behind:
+                self._commit(file)
+        except BaseException:
+            if self._failed is None:  # else it can be read, and says so
+                raise
+
+    def _load_policy(self, state: dict[str, Any]) -> None:
+        failure: BaseException | None = None
+        try:
+            self._public.policy = self._policy.load_state(state)
+        except BaseException as error:
+            failure = error
+        if failure is not None:
+            self._fail("at its stored state", failure)
 
     def _wire(
         self,
@@ -184,6 +218,7 @@ class Agent:
         self._aging = deque(public.open) if settings.give_up_after else None
         self._lock = threading.RLock()
         self._ended: str | None = None
+        self._failed: str | None = None  # how the policy failed, if it did
         self._readable = True
         self._lasting = file is not None
         self._dirty = False  # whether memory is ahead of the file
@@ -433,12 +468,19 @@ class Agent:
             if person is not None:
                 self._people.count_rewards_of(person, 1)
         self._private.episodes.update(sums)
+        if self._file is not None:
+            self._encode_before_draw(self._file)
+        released = []
         for slot in sorted(sums):
             first = sums[slot]
             row = self._release(first, (), 0, whole=first if self._factor is None else self._door.correlate(first))
-            self._learn(row)
+            released.append(row)
             if self._file is not None:
                 self._file.summed([self._private.episodes[slot]], row)
+        if self._file is not None:
+            self._write(self._file.keep_release)
+        for row in released:
+            self._learn(row)
 
     def _take(self, told: _Told) -> PrivateBanditsError | None:
         """Add a checked reward to its sum, and release the sum if that completes it.
@@ -474,23 +516,42 @@ class Agent:
         self._wait(decision, -1)
         if person is not None:
             self._people.count_rewards_of(person, 1)
-        row = None
         if whole is not None:
-            self._dirty = True  # in memory too: what a policy missed of a release it would read wrongly from the next
-            try:
-                row = self._release(episode, weight, reward, whole)
-            except NoiseFailed as failed:  # raised before anything was written; nothing else may open it again
+            failed = self._take_and_release(decision, episode, weight, reward, whole)
+            if failed is not None:
                 undo()
                 self._reopen(key, decision, offered)
-                self._dirty = self._lasting
-                return failed.with_traceback(None)
-            self._learn(row)
             self._dirty = self._lasting
-        else:
-            episode.add(weight, reward)
+            return failed
+        episode.add(weight, reward)
         if self._file is not None:
-            changed = (slot,) if row is None else row.keys
-            self._file.closed(decision, [self._private.episodes[k] for k in changed], row)
+            self._file.closed(decision, (episode,), None)
+        return None
+
+    def _take_and_release(
+        self,
+        decision: OpenDecision,
+        episode: Episode,
+        weight: tuple[int, ...],
+        reward: int,
+        whole: Episode | Combined | Correlated,
+    ) -> NoiseFailed | None:
+        """Release what the last reward completes, make it lasting, and let the policy learn it, in this order.
+
+        Returns the failure where no noise could be drawn: it comes before anything was changed, and nothing else may
+        open the decision again.
+        """
+        self._dirty = True  # in memory too: what a policy missed of a release it would read wrongly from the next
+        if self._file is not None:
+            self._encode_before_draw(self._file)
+        try:
+            row = self._release(episode, weight, reward, whole)
+        except NoiseFailed as failed:
+            return failed.with_traceback(None)
+        if self._file is not None:
+            self._file.closed(decision, [self._private.episodes[key] for key in row.keys], row)
+            self._write(self._file.keep_release)
+        self._learn(row)
         return None
 
     def _offered(self, key: str, decision: OpenDecision) -> Offer | None:
@@ -514,13 +575,53 @@ class Agent:
         return self._door.open_episode(key, number, dimension, self._policy.declared_weight)
 
     def _learn(self, row: Release) -> None:
-        failed = ""
+        """Let the policy learn a release. It is in the ledger for good by now, whatever the policy makes of it.
+
+        Were it not, a policy that fails at some values and not at others would choose among draws, and the choice
+        would tell of rewards that no row charges.
+        """
+        failure: BaseException | None = None
         try:
             self._policy.learn(self._public.policy, row, self._public.asked + 1)
-        except Exception as error:
-            failed = type(error).__name__
-        if failed:  # told outside of the block above, whose exception may tell of the release
-            raise PolicyFailed(f"{type(self._policy).__name__} failed at a release, with {failed}")
+        except BaseException as error:
+            failure = error
+        if failure is not None:
+            self._fail(f"at release {row.number}", failure)
+        if self._file is not None:
+            self._file.learned(row.number)
+
+    def _encode_before_draw(self, file: SqliteStore) -> None:
+        """Encode what the policy knows besides its releases, so that nothing of its code runs between draw and file."""
+        if self._policy.changes_on_arrival:
+            self._encode_learned(file)
+            file.arrived(json.dumps(self._policy.dump_arrivals(self._public.policy)))
+
+    def _encode_learned(self, file: SqliteStore) -> None:
+        """Encode the policy's state where it has learned something that the file does not have yet."""
+        if not file.is_behind:
+            return
+        failure: BaseException | None = None
+        try:
+            file.encoded(json.dumps(self._policy.dump_state(self._public.policy)))
+        except BaseException as error:
+            failure = error
+        if failure is not None:
+            self._fail("to write its state down", failure)
+
+    def _fail(self, where: str, failure: BaseException) -> NoReturn:
+        """End with everything released in the ledger, on disk and readable. Raises what the caller is told.
+
+        The policy's own words are not passed on, nor its frames: they hold what the caller of `tell` told.
+        """
+        if self._file is not None:
+            self._write(self._file.commit)
+        self._failed = f"{type(self._policy).__name__} failed {where}, with {type(failure).__name__}"
+        self._dirty = False
+        self._end(self._failed, readable=True)
+        if isinstance(failure, Exception):
+            self._refuse()
+        failure.__context__ = failure.__cause__ = None
+        raise failure.with_traceback(None)
 
     def _whole(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Episode | Combined | Correlated:
         """What is to be released: the episode with one reward more, alone or with others."""
@@ -577,6 +678,8 @@ class Agent:
         self._wait(decision, 1)
         if decision.person is not None:
             self._people.count_rewards_of(decision.person, -1)
+        if self._file is not None:
+            self._encode_before_draw(self._file)  # anew, without the arrival
 
     def _within_limit(self, person: str) -> bool:
         return self._limit is None or self._people.rewards_of(person) < self._limit
@@ -601,7 +704,7 @@ class Agent:
         if self._lock._is_owned():  # type: ignore[attr-defined]
             self._refuse_reentry()
         with self._lock:
-            self._check_readable()
+            self._check_learned()
             return self._policy.estimates(self._public.policy, delta)
 
     def guarantee(self, delta: float | None = None) -> Guarantee:
@@ -640,7 +743,7 @@ class Agent:
         if self._lock._is_owned():  # type: ignore[attr-defined]
             self._refuse_reentry()
         with self._lock:
-            self._check_readable()
+            self._check_learned()
             return self._policy.dump_state(self._public.policy)
 
     @property
@@ -675,6 +778,8 @@ class Agent:
         options = f"reward_range=({s.reward_range.low:g}, {s.reward_range.high:g}), unit={s.unit!r}"
         if s.seed is not None:
             options += f", seed={s.seed}: no privacy"
+        if self._failed is not None:
+            options += f", {self._failed}"
         return f"Agent({self.policy}, {options}, {public.asked} asked, {len(public.open)} open)"
 
     # Its life.
@@ -685,6 +790,9 @@ class Agent:
             self._refuse_reentry()
         with self._lock:
             if self._ended is None:
+                if self._file is not None and not self._dirty:
+                    with suppress(AgentClosed):  # what the policy made of its last release can be learned again
+                        self._write(self._file.finish)
                 self._end("was closed", readable=not self._dirty)
 
     def __enter__(self) -> Self:
@@ -697,27 +805,40 @@ class Agent:
         raise TypeError("an agent cannot be copied or pickled: two copies of one state would spend the budget twice")
 
     def _commit(self, file: SqliteStore) -> None:
-        failure = None
+        """Make everything lasting that changed in this call."""
+        self._encode_learned(file)
+        if self._policy.changes_on_arrival and file.has_arrivals:
+            file.arrived(json.dumps(self._policy.dump_arrivals(self._public.policy)))
+        self._write(file.commit)
+        self._dirty = False
+
+    def _write(self, write: Callable[[PublicState], None]) -> None:
+        """Write to the file, or end."""
+        failure, moved = None, None
         try:
-            file.commit(self._public)
+            write(self._public)
         except sqlite3.Error as error:
-            failure = str(error)
+            failure = database_failure(error)
+        except AgentClosed as error:  # the file is not where it was, or not this agent's any more
+            moved = error.with_traceback(None)
+        if moved is not None:
+            self._end("could not write its file", readable=False)
+            raise moved
         if failure is not None:  # told outside of the block above, whose exception knows what was to be written
             self._end(f"could not write its file ({failure})", readable=False)
             raise AgentClosed(
                 f"the agent could not write its file ({failure}) and has ended; the file holds everything up to "
                 "the call before: mend the cause, resume with Agent.open(path) and tell again"
             )
-        self._dirty = False
 
     def _failure(self, error: BaseException) -> BaseException:
         """What may be raised of an error; in the middle of a change the file is right, and this agent may not be.
 
         The next agent on the file draws noise for the same sums anew. So nothing of a release that is not on disk may
         be seen: the frames that hold it, which crash reporters log, are dropped; and so are those that hold contexts,
-        where these are private.
+        where these are private, or the reward at which a policy failed.
         """
-        if not self._dirty and not self._hides_offers:
+        if not (self._dirty or self._hides_offers or self._failed):
             return error
         if self._dirty and self._ended is None:
             self._end("was interrupted", readable=False)
@@ -741,7 +862,18 @@ class Agent:
         if self._dirty or not self._readable:
             self._refuse()
 
+    def _check_learned(self) -> None:
+        """Refuse to read from a policy that has not learned all releases."""
+        self._check_readable()
+        if self._failed is not None:
+            self._refuse()
+
     def _refuse(self) -> NoReturn:
+        if self._failed is not None:
+            raise PolicyFailed(
+                f"{self._failed}. Everything released is in the agent's ledger, and nothing is drawn again. Mend the "
+                "policy, whose learn gets the last row of the ledger, and resume with Agent.open(path) if it has a file"
+            )
         reason = self._ended or "was interrupted"
         raise AgentClosed(f"the agent {reason}: resume it with Agent.open(path) if it has a file")
 
@@ -828,15 +960,7 @@ def _told_parts(item: Any) -> tuple[Any, Any, Any]:
     return parts[0], parts[1], parts[2] if len(parts) == 3 else None
 
 
-def _whole(name: str, value: int | None, least: int, most: int = 2**62) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= value <= most:
-        raise InvalidInput(f"{name} must be a whole number from {least} to {most:g}, got {value!r}")
-    return int(value)
-
-
 def _count(n: int) -> int:
-    count = _whole("n", n, 1)
+    count = whole_number("n", n, 1)
     assert count is not None
     return count

@@ -181,7 +181,7 @@ class Episode:
     @property
     def label(self) -> str:
         """A name that no other sum of the agent has."""
-        return f"{self.key}/{self.number}" if self.first == self.number else f"{self.key}/{self.first}-{self.number}"
+        return label_of(self.key, self.first, self.number)
 
     def add(self, weight: tuple[int, ...], reward: int) -> None:
         """Add one reward on the grid. Refused, on public grounds alone, if the sum might outgrow 64 bits."""
@@ -315,23 +315,66 @@ class Episode:
 
     @classmethod
     def load(cls, data: Mapping[str, Any], grid: Grid) -> Episode:
-        """What dump wrote."""
-        return cls(data["key"], data["number"], len(data["totals"]), grid).restored(data)
+        """Make the episode that dump wrote."""
+        key, number, dimension = stored_place(data)
+        return cls(key, number, dimension, grid).restored(data)
 
     def restored(self, data: Mapping[str, Any]) -> Self:
-        """What dump wrote, into this empty episode."""
+        """Fill this empty episode with what dump wrote.
+
+        A record that dump cannot have written is refused: read with too small a norm, it would get too little noise.
+        """
+        if stored_place(data) != (self.key, self.number, len(self.weight_sums)):
+            raise InvalidInput("the record belongs to another sum")
         if data["steps"] != self.grid.steps:
             raise InvalidInput(f"a sum on a grid of {data['steps']} steps cannot go on with {self.grid.steps} steps")
-        if not len(data["weight_sums"]) == len(data["totals"]) == len(self.weight_sums):
-            raise InvalidInput(f"a sum of {len(data['totals'])} values cannot go on with {len(self.weight_sums)}")
-        for name in _STORED:
-            setattr(self, name, data.get(name, data["number"]))  # before version 0.5 there was no `first`
-        self.weight_sums = data["weight_sums"]
+        # Version 0.1 to 0.4 wrote no `first`. Nothing else may be missing.
+        stored = {name: data[name] for name in _STORED if name != "first"} | {"first": data.get("first", self.number)}
+        if not all(type(value) is int for value in (*stored.values(), data["steps"], *data["weight_sums"])):
+            raise InvalidInput("a field of the record is no whole number")
+        self._check_norms(stored["max_squared"], stored["max_l1"])
+        if not (stored["count"] >= 0 and 1 <= stored["first"] <= self.number):
+            raise InvalidInput("the record counts below zero")
+        for name, value in stored.items():
+            setattr(self, name, value)
+        self.weight_sums = list(data["weight_sums"])
+        self.totals = HiddenTotals(list(data["totals"]))
+        if not self._is_possible():
+            raise InvalidInput("no rewards within the range have such a sum")
         self._fits = self._room(self.max_squared, self.max_l1)
-        self.totals = HiddenTotals(data["totals"])
-        # Before version 0.8 they were here; now they are stored by themselves, as they change at a release only.
-        self.kept = tuple(self._empty().restored(part) for part in data.get("kept", ()))
         return self
+
+    def _check_norms(self, max_squared: int, max_l1: int) -> None:
+        """Refuse norms below the declared ones, which this empty episode has, or that no weights have together."""
+        declared = max_squared == self.max_squared
+        fit = declared or max_squared <= max_l1**2
+        if max_squared < self.max_squared or max_l1 < self.max_l1 or not fit:
+            raise InvalidInput("the norms of the record are too small")
+        if max_l1**2 > len(self.weight_sums) * max_squared:
+            raise InvalidInput("the norms of the record are those of no weights")
+
+    def _is_possible(self) -> bool:
+        """Whether rewards from 0 to `steps`, with weights of these norms, can have these sums."""
+        most, steps = self.count * _root_above(self.max_squared), self.grid.steps
+        return all(
+            type(total) is int and abs(w) <= most and (w - most) * steps <= 2 * total <= (w + most) * steps
+            for total, w in zip(self.totals.reveal(), self.weight_sums, strict=True)
+        )
+
+
+def label_of(key: int, first: int, last: int) -> str:
+    """Return the name of the sum over the episodes `first` to `last` of a key."""
+    return f"{key}/{last}" if first == last else f"{key}/{first}-{last}"
+
+
+def stored_place(data: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Return key, number and dimension of the sum that a record holds."""
+    key, number, dimension = data["key"], data["number"], len(data["totals"])
+    if type(key) is not int or type(number) is not int or key < 0 or number < 1 or not dimension:
+        raise InvalidInput("the record does not say which sum it holds")
+    if len(data["weight_sums"]) != dimension:
+        raise InvalidInput(f"a sum of {dimension} values cannot have {len(data['weight_sums'])} sums of weights")
+    return key, number, dimension
 
 
 class Counts(Mapping[int, int]):

@@ -73,13 +73,31 @@ class Release:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Release:
-        """What to_dict wrote."""
+        """Return the row that to_dict wrote. Refuses what no row holds."""
         plain = dict(data)
         for name in ("values", "keys", "counts"):
             plain[name] = tuple(data.get(name, ()))
         if data.get("weights") is not None:
             plain["weights"] = tuple(map(tuple, data["weights"]))
-        return cls(**plain)
+        found = cls(**plain)
+        if not found._is_possible():
+            raise InvalidInput("a row of the ledger holds what no release has")
+        return found
+
+    def _is_possible(self) -> bool:
+        """Whether every field has the type, and the sign, that the door gives it."""
+        whole = (self.number, self.count, self.sensitivity, self.steps)
+        sizes = (self.noise_sd, self.rounding, self.scale, self.calibrated, self.unit, *self.episodes.values())
+        real = (*sizes, *self.values, *(part for row in self.weights or () for part in row))
+        return (
+            all(type(n) is int and n > 0 for n in whole)
+            and all(type(n) is int and n >= 0 for n in (self.key, *self.keys, *self.counts))
+            and all(type(x) in (int, float) for x in real)
+            and all(x >= 0 for x in sizes)
+            and type(self.private) is bool
+            and self.noise in ("gaussian", "laplace", "none")
+            and bool(self.values)
+        )
 
 
 def _span(episode: str) -> tuple[str, int, int]:

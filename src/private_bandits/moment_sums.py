@@ -45,6 +45,12 @@ class Moments(Episode):
         for i, part in enumerate(self.scale.coordinates(weight, reward, self.grid.steps)):
             self.totals._values[i] += part
 
+    def _is_possible(self) -> bool:
+        """Whether people within the declared norms can have these sums."""
+        most = self.count * self.grid.steps * self.scale.room
+        fit = all(type(total) is int and abs(total) <= most for total in self.totals.reveal())
+        return fit and not any(self.weight_sums)
+
     @property
     def sensitivity_l2(self) -> int:
         """steps * D; and, as rounding moves a difference by up to one in every coordinate, its square root more."""

@@ -2,6 +2,9 @@
 
 Two copies of one state, each released with its own noise, would cost twice. So a lock refuses a second opener and
 falls with the process; a forked child leaves the file to its parent. A copied file cannot be detected.
+
+A file that is moved, replaced or cut while its agent runs is noticed before the next write. What the agent wrote last
+is in the write-ahead log beside the file; the file says whether it needs that log, so that a missing one is noticed.
 """
 
 from __future__ import annotations
@@ -12,9 +15,10 @@ import os
 import sqlite3
 import weakref
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from private_bandits.errors import AgentBusy, AgentClosed, AgentFileInvalid, AgentFileMissing, InvalidInput
+from private_bandits.damage import database_failure
+from private_bandits.errors import AgentBusy, AgentClosed, AgentFileInvalid, AgentFileMissing
 
 try:
     import fcntl
@@ -24,11 +28,20 @@ except ImportError:  # not on Windows, where SQLite's own lock does not have the
 APPLICATION_ID = 0x50424E44  # "PBND" in the file's header
 
 
+PRESENCE = "CREATE TABLE presence (log_needed INTEGER NOT NULL)"
+"""Its one row is 1 while an agent has the file, as the latest writes may be in the log alone, and 0 otherwise."""
+LOG_NEEDED = "UPDATE presence SET log_needed = 1"
+
+
 class OwnedFile:
     """A SQLite file that is this agent's alone until it is closed, dropped, or its process ends."""
 
     def __init__(self, path: Path, new: bool) -> None:
         self._process = os.getpid()
+        self._path = path
+        self._log_path = os.path.realpath(path) + "-wal"
+        self._had_log = _size(self._log_path) > 0
+        self._size = self._log_size = 0  # as they were last; neither shrinks while the agent runs
         self._lock = _Lock(path)
         try:
             self.connection = _connect(path, new)
@@ -38,6 +51,58 @@ class OwnedFile:
         _OWNED.add(self)
         # Also when the agent is dropped without being closed.
         self._let_go = weakref.finalize(self, _close, self.connection, self._lock, self._process)
+
+    def check_log(self) -> None:
+        """Refuse a file that needs its log, where there is none: what was written last would be missing."""
+        if self.needs_log and not self._had_log:
+            self._let_go.detach()  # closed as it was found: it still needs its log
+            self.connection.close()
+            self._lock.give_back()
+            raise AgentFileInvalid(
+                f"was not closed, and the log that held its latest writes, {self._log_path}, is missing or empty: "
+                "put it back beside the file. If it is lost, Agent.open(path, without_log=True) goes on "
+                "without the asks and tells since the last release"
+            )
+
+    @property
+    def needs_log(self) -> bool:
+        """Whether the file was not closed by the agent that had it last."""
+        found: tuple[Any, ...] | None = self.connection.execute("SELECT log_needed FROM presence").fetchone()
+        return found != (0,)
+
+    def check_place(self) -> None:
+        """Refuse to write once the path names another file, or a part of this one is gone.
+
+        Written all the same, the file under its new name would miss what is published from here on.
+        """
+        trouble = self._trouble()
+        if trouble:
+            raise AgentClosed(
+                f"{trouble} while its agent was running. The agent has ended; the file holds everything up to the call "
+                "before: resume it with Agent.open, at the place where it is now"
+            )
+
+    def _trouble(self) -> str:
+        try:
+            now = os.stat(self._path)
+        except OSError:
+            return f"{self._path} was moved or deleted"
+        if (now.st_dev, now.st_ino) != self._lock.file:
+            return f"{self._path} was moved and replaced by another file"
+        if now.st_size < self._size:
+            return f"{self._path} was cut"
+        log_size = _size(self._log_path)
+        if log_size < self._log_size:
+            return f"{self._log_path}, the log of {self._path}, was removed or cut"
+        self._size, self._log_size = now.st_size, log_size
+        return ""
+
+    def fold_log(self) -> None:
+        """Make what was committed part of the file itself, on disk."""
+        busy, pages, folded = self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if busy or pages != folded:
+            raise sqlite3.OperationalError("the log could not be folded into the file")
+        self.check_place()
 
     def check_process(self) -> None:
         """Refuse a forked child, however it came about."""
@@ -95,6 +160,14 @@ def check_agents_file(path: Path) -> None:
         raise AgentFileInvalid(f"{path} is empty: no agent was made in it yet, Agent(policy, path=...) does")
 
 
+def _size(path: str) -> int:
+    """Return the size of a file, 0 if there is none."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
 def _refuse_folder(path: Path) -> None:
     if path.is_dir():
         raise AgentFileInvalid(f"{path} is a folder: name a file")
@@ -103,31 +176,54 @@ def _refuse_folder(path: Path) -> None:
 def _connect(path: Path, new: bool) -> sqlite3.Connection:
     """A connection that keeps every other SQLite program out until it is closed or its process ends."""
     connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
+    connection.text_factory = bytes  # a text that is damaged is no UTF-8, and sqlite3 would quote it in its error
+    failure: sqlite3.DatabaseError | None = None
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         marked = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
         if not marked and (not new or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]):
-            raise sqlite3.DatabaseError("not a database of ours")
+            connection.close()
+            raise AgentFileInvalid(f"{path} is not an agent's file")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA secure_delete = ON")  # no old sum stays in a freed page
         connection.execute("BEGIN EXCLUSIVE")
         connection.execute("COMMIT")
     except sqlite3.DatabaseError as error:
-        connection.close()
-        if "locked" in str(error):
-            raise _busy(path) from None
-        if "not a database" in str(error):
-            raise AgentFileInvalid(f"{path} is not an agent's file") from None
-        raise InvalidInput(f"{path} cannot be opened: {error}") from None
-    return connection
+        failure = error
+    if failure is None:
+        return connection
+    connection.close()
+    code = getattr(failure, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        raise _busy(path)
+    if code == sqlite3.SQLITE_NOTADB:
+        raise AgentFileInvalid(f"{path} is not an agent's file")
+    raise AgentFileInvalid(f"{path} cannot be opened: {database_failure(failure)}")
 
 
 def _close(connection: sqlite3.Connection, lock: _Lock, process: int) -> None:
     if os.getpid() == process:
         try:
+            _fold_for_good(connection)
             connection.close()
         finally:
             lock.give_back()
+
+
+def _fold_for_good(connection: sqlite3.Connection) -> None:
+    """Make the log part of the file, and note that it is not needed any more.
+
+    The log is emptied, not only removed: where the file was moved, SQLite leaves the log behind, and another file at
+    the old place must not take it for its own. Where the disk fails the log stays, and so does the note.
+    """
+    with contextlib.suppress(sqlite3.Error):
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()  # a full disk has room in the log again
+    with contextlib.suppress(sqlite3.Error):  # versions before 0.9 had no such note
+        connection.execute("UPDATE presence SET log_needed = 0 WHERE log_needed")
+    with contextlib.suppress(sqlite3.Error):
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _busy(path: Path) -> AgentBusy:
@@ -146,8 +242,8 @@ class _Lock:
 
     def __init__(self, path: Path) -> None:
         status = path.stat()
-        self._file = (status.st_dev, status.st_ino)
-        if self._file in self._owned:
+        self.file = (status.st_dev, status.st_ino)
+        if self.file in self._owned:
             raise _busy(path)
         if status.st_nlink != 1:
             raise AgentFileInvalid(
@@ -160,11 +256,11 @@ class _Lock:
         except OSError:
             os.close(self._handle)
             raise _busy(path) from None
-        self._owned.add(self._file)
+        self._owned.add(self.file)
 
     def give_back(self) -> None:
         """Others may have the file from now on."""
         handle, self._handle = self._handle, None
         if handle is not None:
             os.close(handle)
-            self._owned.discard(self._file)
+            self._owned.discard(self.file)

@@ -47,10 +47,21 @@ class Door:
         self.ledger = ledger
         self._per_release = budget.shared(releases_of_a_reward if factor is None else factor.column)
         self._factor = factor
+        self.tree_levels = releases_of_a_reward if releases_of_a_reward > 1 else 0
         self._moments = moments
         unit = 1 if factor is None else factor.unit
         self.grid = Grid.for_noise(_noise_per_step(self._per_release), weight_room, unit)
         self._noise: NoiseSource = ExactNoise() if seed is None else SeededNoise(seed)
+
+    @property
+    def level(self) -> float:
+        """Cost of one release at most: rho of Gaussian noise, epsilon of Laplace noise."""
+        return self._per_release.level
+
+    @property
+    def factor(self) -> Factor | None:
+        """Multipliers with which releases hold earlier episodes again; None: each episode leaves by itself."""
+        return self._factor
 
     @property
     def secret(self) -> bool:

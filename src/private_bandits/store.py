@@ -1,455 +1,458 @@
-"""Where an agent's state lives: in memory, or also in a SQLite file that it owns.
-
-Public state and private state are two types.
+"""An agent's state in a SQLite file that it owns.
 
 A file has one owner (ownership.py), and every write checks the generation that the owner wrote when it opened the
-file.
+file. Everything read is checked first (formats.py): a damaged file is refused, never taken for one with less noise.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import secrets
 import sqlite3
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
-from zlib import crc32
+from typing import Any
 
 import numpy as np
 
-from private_bandits.episode import Episode
-from private_bandits.errors import (
-    AgentClosed,
-    AgentFileExists,
-    AgentFileInvalid,
-    InvalidInput,
-)
-from private_bandits.guarantee import Unit
+from private_bandits.damage import ROW, Hidden, checksum, database_failure, total
+from private_bandits.episode import Episode, stored_place
+from private_bandits.errors import AgentClosed, AgentFileExists, AgentFileInvalid, InvalidInput
+from private_bandits.formats import FORMAT, SCHEMA, Contents, Row, agent_checksum, read_contents, refuse_damage
 from private_bandits.ledger import Ledger, Release
-from private_bandits.ownership import APPLICATION_ID, OwnedFile, check_agents_file, make_private_file
-from private_bandits.policies import Offer, Policy, policy_from_dict
-from private_bandits.rewards import RewardRange
+from private_bandits.ownership import APPLICATION_ID, LOG_NEEDED, OwnedFile, check_agents_file, make_private_file
+from private_bandits.policies import Offer
+from private_bandits.state import OpenDecision, PrivateState, PublicState, Settings
 
-FORMAT = 3
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What an agent was made with. Public, and fixed for its life."""
-
-    policy: Policy[Any]
-    reward_range: RewardRange
-    max_rewards_per_person: int | None
-    unit: Unit
-    seed: int | None
-    give_up_after: int | None
-    token: str = field(default_factory=lambda: secrets.token_hex(4))
-    """Marks this agent's decisions, so that another agent's are not taken for them."""
-    salt: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
-    """Keeps people's names out of memory and file: only keyed hashes are stored."""
-
-    def hash_person(self, person: str) -> str:
-        """What is kept of a name."""
-        return hashlib.blake2b(person.encode(), key=bytes.fromhex(self.salt), digest_size=16).hexdigest()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        plain = {k: getattr(self, k) for k in _PLAIN_SETTINGS}
-        bounds = [self.reward_range.low, self.reward_range.high]
-        return plain | {"policy": self.policy.to_dict(), "reward_range": bounds} | _sharing(self.policy)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Settings:
-        """What to_dict wrote."""
-        policy = policy_from_dict(data.pop("policy"))
-        for name, own in _sharing(policy).items():
-            stored = data.pop(name, own if name == "tree_levels" else None)  # older files know no factors
-            if stored != own:  # rewards in the file would be in other releases than share the budget
-                raise AgentFileInvalid(
-                    f"the file was made by another {type(policy).__name__}, with {name} {stored}: this one has {own}"
-                )
-        return cls(policy=policy, reward_range=RewardRange.of(data.pop("reward_range")), **data)
-
-
-def _sharing(policy: Policy[Any]) -> dict[str, Any]:
-    """In which releases a reward is: a file must not go on with others."""
-    factor = policy.factor
-    told = None if factor is None else [factor.unit, factor.cap, crc32(repr(factor.multipliers).encode())]
-    return {"tree_levels": policy.tree_levels, "factor": told}
-
-
-_PLAIN_SETTINGS = ("max_rewards_per_person", "unit", "seed", "give_up_after", "token", "salt")
-
-
-class OpenDecision(NamedTuple):
-    """A decision that waits for its reward. Public."""
-
-    number: int
-    action: int
-    person: str | None
-    offered: Offer | None = None
-    """What there was to choose from, where that changes and is public."""
-
-
-@dataclass
-class PublicState:
-    """What everyone may know: decisions made and open, releases, the policy's state."""
-
-    policy: Any
-    waiting: list[int]
-    asked: int = 0
-    generation: int = 1
-    open: dict[str, OpenDecision] = field(default_factory=dict)
-
-
-@dataclass
-class PrivateState:
-    """What nobody may see: the open sums. Its repr says how many there are.
-
-    offered: what there was to choose from, by the id of an open decision, where contexts are private.
-    """
-
-    episodes: dict[int, Episode] = field(default_factory=dict, repr=False)
-    offered: dict[str, Offer] = field(default_factory=dict, repr=False)
-
-    def __repr__(self) -> str:
-        return f"PrivateState({len(self.episodes)} open episodes, sums hidden)"
-
-
-class _Hidden:
-    """A text with a sum or a context in it, on its way into the file; its repr does not show it."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-
-class PeopleCounts(Protocol):
-    """How many rewards of each person were taken."""
-
-    def rewards_of(self, person: str) -> int:
-        """How many rewards of this person were taken."""
-
-    def count_rewards_of(self, person: str, more: int) -> None:
-        """So many more of this person's rewards are taken; -1 where one was refused after all."""
-
-
-class CountsInMemory:
-    """Counts that end with the process."""
-
-    def __init__(self) -> None:
-        self._rewards_of: dict[str, int] = {}
-
-    def rewards_of(self, person: str) -> int:
-        """From the counts."""
-        return self._rewards_of.get(person, 0)
-
-    def count_rewards_of(self, person: str, more: int) -> None:
-        """Into the counts."""
-        self._rewards_of[person] = self.rewards_of(person) + more
-
-
-_KEPT = (
-    "CREATE TABLE kept (key INTEGER NOT NULL, number INTEGER NOT NULL, label TEXT NOT NULL, private TEXT NOT NULL,"
-    " PRIMARY KEY (key, label)) WITHOUT ROWID"
-)
-"""Earlier sums that later releases hold again."""
-
-_SCHEMA = (
-    "CREATE TABLE agent (settings TEXT NOT NULL, policy TEXT NOT NULL, asked INTEGER NOT NULL,"
-    " generation INTEGER NOT NULL, arrivals TEXT)",
-    "CREATE TABLE decisions (number INTEGER PRIMARY KEY, generation INTEGER NOT NULL, action INTEGER NOT NULL,"
-    " person TEXT, offered TEXT)",
-    "CREATE TABLE episodes (key INTEGER PRIMARY KEY, private TEXT NOT NULL)",
-    _KEPT,
-    "CREATE TABLE ledger (number INTEGER PRIMARY KEY, release TEXT NOT NULL)",
-    "CREATE TABLE people (person TEXT PRIMARY KEY, rewards INTEGER NOT NULL) WITHOUT ROWID",
-)
+Statement = tuple[str, Hidden[list[Row]] | None]
+"""Of SQL, with the rows that it is run for; None: it is run once. Rows may hold a sum or a context."""
 
 
 class SqliteStore:
     """State in one file: told what changes, it makes all of it lasting at `commit`, or nothing.
 
-    A tell is on disk when commit returns; a lone ask is with the system by then.
+    A tell is on disk when commit returns; a lone ask is with the system by then. A release is made lasting in two
+    steps. `keep_release` writes it before the policy learns it, so that it outlives the process whatever the policy
+    does. `commit` brings it to the disk, into the file itself, before anyone else sees it.
 
     An ask reaches the disk itself with the next tell at the latest: a killed process loses nothing, a power
     cut may lose decisions that were asked after the last tell, and a reward told to one of those is refused.
     """
 
     def __init__(self, path: Path, new: bool) -> None:
-        self._path = path
+        self.path = path
         self._owned = OwnedFile(path, new)
         self._connection = self._owned.connection
         self._synchronous = ""
         self._generation = 0
+        self._total = 0
+        self._checksums: dict[tuple[str, Any], int] = {}  # of the rows that may be changed or deleted later
+        self._policy_checksum = 0
+        self._policy_row: tuple[int, str] | None = None  # what is still to be written of the policy
+        self._arrivals: str | None = None
+        self._learned = self._encoded = 0  # releases that the policy has learned, and that its state in the file has
         self._kept: dict[int, tuple[Episode, ...]] = {}  # the earlier sums of each key that are in the file
+        self._unfolded = False  # whether a release is in the log and not yet in the file itself
         self.forget()
 
     @classmethod
     def create(cls, path: Path, settings: Settings, public: PublicState) -> SqliteStore:
-        """A new file, readable by its owner alone. Refused where an agent's file stands already."""
+        """Make a new file, readable by its owner alone. Refused where an agent's file stands already."""
         make_private_file(path)
         store = cls(path.absolute(), new=True)
         try:
             store._initialise(settings, public)
         except sqlite3.Error as error:
             store.close()
-            raise InvalidInput(f"{path} cannot be written: {error}") from None
+            raise InvalidInput(f"{path} cannot be written: {database_failure(error)}") from None
         except BaseException:
             store.close()
             raise
         return store
 
+    def _initialise(self, settings: Settings, public: PublicState) -> None:
+        if self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise AgentFileExists(f"{self.path} exists: resume it with Agent.open({str(self.path)!r})")
+        self._generation = 1
+        policy = (0, json.dumps(settings.policy.dump_state(public.policy)))
+        self._policy_checksum = checksum("policy", *policy)
+        tables = _empty_tables(json.dumps(settings.to_dict()))
+        statements = [*tables, _inserted("policy", [policy]), self._agent_row(public.asked)]
+        self._run(statements, synchronous="FULL", owner=0)
+        self._owned.fold_log()
+
     @classmethod
-    def open(cls, path: Path) -> tuple[SqliteStore, Settings, Ledger]:
-        """Take over an agent's file. Refused while another agent has it."""
+    def open(cls, path: Path, without_log: bool = False) -> tuple[SqliteStore, Settings, Ledger]:
+        """Take hold of an agent's file, and read it. Refused while another agent has it.
+
+        Nothing is written before `take_over`. without_log: also if the log with its latest writes is lost.
+        """
         check_agents_file(path)
         store = cls(path.absolute(), new=False)
         try:
-            return store, store._take_over(), Ledger(store._load_ledger())
-        except sqlite3.Error as error:
-            store.close()
-            raise AgentFileInvalid(f"{path} is damaged: {error}") from None
+            return store, *refuse_damage(str(path), lambda: store._read(without_log))
         except BaseException:
             store.close()
             raise
 
-    def _initialise(self, settings: Settings, public: PublicState) -> None:
-        if self._one("SELECT count(*) FROM sqlite_master")[0]:
-            raise AgentFileExists(f"{self._path} exists: resume it with Agent.open({str(self._path)!r})")
-        policy = settings.policy.dump_state(public.policy)
-        self._generation = 1
-        self._run(
-            [
-                *((statement, ()) for statement in _SCHEMA),
-                (f"PRAGMA application_id = {APPLICATION_ID}", ()),
-                (f"PRAGMA user_version = {FORMAT}", ()),
-                (
-                    "INSERT INTO agent VALUES (?, ?, 0, 1, NULL)",
-                    (json.dumps(settings.to_dict()), json.dumps(policy)),
-                ),
-            ],
-            synchronous="FULL",
-        )
-        self._policy = settings.policy
-
-    def _take_over(self) -> Settings:
-        version = self._one("PRAGMA user_version")[0]
-        if version not in range(1, FORMAT + 1):
-            raise AgentFileInvalid(f"{self._path} has format {version}, this version reads format {FORMAT}")
-        text, generation = self._one("SELECT settings, generation FROM agent")
-        if version < FORMAT:
-            self._generation = generation
-            # Versions 0.1 to 0.3 had no actions that change; up to 0.7 kept sums were stored with the open ones, and
-            # the policy's state as a whole.
-            changes = ["ALTER TABLE decisions ADD COLUMN offered TEXT"] if version == 1 else []
-            changes += [_KEPT, "ALTER TABLE agent ADD COLUMN arrivals TEXT", f"PRAGMA user_version = {FORMAT}"]
-            self._run([(change, ()) for change in changes], synchronous="FULL")
-        self._generation = generation + 1
-        self._run([("UPDATE agent SET generation = ?", (self._generation,))], synchronous="FULL")
-        settings = Settings.from_dict(json.loads(text))
-        self._policy = settings.policy
-        return settings
+    def _read(self, without_log: bool) -> tuple[Settings, Ledger]:
+        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == FORMAT and not without_log:
+            self._owned.check_log()
+        self._contents = found = read_contents(self._connection)
+        self._total = found.total
+        self._generation = found.generation
+        settings = _load_settings(found.settings)
+        return settings, Ledger(Release.from_dict(json.loads(text)) for text in found.ledger)
 
     def load(
-        self, settings: Settings, served: Policy[Any], open_episode: Callable[[int, int, int], Episode]
+        self, settings: Settings, open_episode: Callable[[int, int, int], Episode]
     ) -> tuple[PublicState, PrivateState]:
-        """The state as it was committed last. open_episode: makes the empty sums that it is read into.
+        """Return the state as it was committed last, but for the policy's. open_episode makes the empty sums."""
+        return refuse_damage(str(self.path), lambda: self._load(self._contents, settings, open_episode))
 
-        served: the policy with the budget that its noise is really for, from which widths follow (`unit="person"`).
-        """
-        private = PrivateState(self._load_episodes(open_episode))
-        policy, asked, arrivals = self._one("SELECT policy, asked, arrivals FROM agent")
+    def _load(
+        self, found: Contents, settings: Settings, open_episode: Callable[[int, int, int], Episode]
+    ) -> tuple[PublicState, PrivateState]:
+        private = PrivateState(self._load_sums(found, open_episode))
         public = PublicState(
-            policy=served.load_state(json.loads(policy) | json.loads(arrivals or "{}")),
+            policy=None,
             waiting=[0] * len(settings.policy.arm_names),
-            asked=asked,
-            generation=self._generation,
+            asked=found.asked,
+            generation=self._generation + 1,
         )
-        damaged: list[int] = []
-        for number, generation, action, person, text in self._decisions():
+        for number, generation, action, person, text in found.decisions.value:
             offered = None if text is None else _load_offered(text, action)
-            if text is not None and offered is None:
-                damaged.append(number)
-            key = f"{settings.token}-{generation}-{number}"
-            if offered is not None and settings.policy.private_contexts:
-                private.offered[key], offered = offered, None
-            public.open[key] = OpenDecision(number, action, person, offered)
             if public.waiting:
                 public.waiting[action] += 1
-        if damaged:  # told here, as in _load_episodes
-            raise AgentFileInvalid(f"{self._path} is damaged: the actions of decision {damaged[0]} cannot be read")
+            key = f"{settings.token}-{generation}-{number}"
+            if settings.policy.private_contexts and offered is not None:
+                private.offered[key], offered = offered, None
+            public.open[key] = OpenDecision(number, action, person, offered)
         return public, private
 
-    def _decisions(self) -> list[tuple[Any, ...]]:
-        rows = self._all("SELECT number, generation, action, person, offered FROM decisions ORDER BY number")
-        return [(*row[:4], None if row[4] is None else _Hidden(row[4])) for row in rows]
+    def _load_sums(self, found: Contents, open_episode: Callable[[int, int, int], Episode]) -> dict[int, Episode]:
+        """Read the open sums, and with each the earlier ones that later releases hold again."""
+        episodes = [_load_episode(text, open_episode) for _, text in found.episodes.value]
+        sums = {episode.key: episode for episode in episodes}
+        if len(sums) != len(episodes):
+            raise AgentFileInvalid("is damaged: it holds an open sum twice")
+        for key, number, label, text in found.kept.value:
+            part = _load_episode(text, open_episode)
+            if key not in sums or (part.key, part.number, part.label) != (key, number, label):
+                raise AgentFileInvalid("is damaged: an earlier sum is in the wrong place")
+            sums[key].kept += (part,)
+            self._kept[key] = sums[key].kept
+        return sums
 
-    def _load_episodes(self, open_episode: Callable[[int, int, int], Episode]) -> dict[int, Episode]:
-        found = {episode.key: episode for episode in self._sums("SELECT private FROM episodes", open_episode)}
-        for part in self._sums("SELECT private FROM kept ORDER BY key, number", open_episode):
-            if part.key not in found:
-                raise AgentFileInvalid(f"{self._path} is damaged: it holds earlier sums of {part.key} and no open one")
-            found[part.key].kept += (part,)
-            self._kept[part.key] = found[part.key].kept
-        return found
+    @property
+    def policy_state(self) -> dict[str, Any]:
+        """The policy's state as it was stored last. Later releases of the ledger are still to be learned."""
+        found = self._contents
+        return dict(json.loads(found.policy) | json.loads(found.arrivals or "{}"))
 
-    def _sums(self, query: str, open_episode: Callable[[int, int, int], Episode]) -> list[Episode]:
-        # None, and told here: an exception, or a local of the frame that raises it, could show a sum.
-        found = [_load_episode(_Hidden(row[0]), open_episode) for row in self._all(query)]
-        if None in found:
-            raise AgentFileInvalid(f"{self._path} is damaged: its open sums cannot be read")
-        return [episode for episode in found if episode is not None]
+    @property
+    def learned_releases(self) -> int:
+        """How many releases the stored state of the policy has learned."""
+        return self._contents.learned
 
-    def _load_ledger(self) -> list[Release]:
-        """All rows, oldest first."""
-        rows = self._all("SELECT release FROM ledger ORDER BY number")
-        try:
-            return [Release.from_dict(json.loads(text)) for (text,) in rows]
-        except (ValueError, KeyError, TypeError) as error:
-            raise AgentFileInvalid(f"{self._path} is damaged: its ledger cannot be read ({error})") from None
+    @property
+    def checked(self) -> bool:
+        """Whether the file had checksums: then a state that the policy cannot read is the policy's own fault."""
+        return self._contents.checked
+
+    def take_over(self) -> None:
+        """Write that the file has a new owner. A file of an older format is rewritten in this one."""
+        found = self._contents
+        self._arrivals = found.arrivals
+        self._generation += 1
+        statements = [] if found.checked else self._new_tables(found)
+        for table, rows in (("decisions", found.decisions), ("episodes", found.episodes), ("kept", found.kept)):
+            for row in rows.value:
+                self._checksums[table, _PLACES[table](row)] = checksum(table, *row)
+        self._policy_checksum = checksum("policy", found.learned, found.policy)
+        self._learned = self._encoded = found.learned
+        statements += [self._agent_row(found.asked), (LOG_NEEDED, None)]
+        self._run(statements, synchronous="FULL", owner=found.generation)
+        self._owned.fold_log()
+        nothing: Hidden[list[Row]] = Hidden([])
+        self._contents = replace(found, decisions=nothing, episodes=nothing, kept=nothing, people=nothing, ledger=[])
+
+    def _new_tables(self, found: Contents) -> list[Statement]:
+        """Replace the tables of an older format by those of this one, with the same rows and their checksums."""
+        names = [name.decode() for (name,) in self._connection.execute("SELECT name FROM sqlite_master")]
+        statements: list[Statement] = [(f"DROP TABLE {name}", None) for name in names if not name.startswith("sqlite_")]
+        statements += _empty_tables(found.settings)
+        statements.append(_inserted("policy", [(found.learned, found.policy)]))
+        tables = {
+            "decisions": found.decisions.value,
+            "episodes": found.episodes.value,
+            "kept": found.kept.value,
+            "ledger": list(enumerate(found.ledger, 1)),
+            "people": found.people.value,
+        }
+        for table, rows in tables.items():
+            statements.append(_inserted(table, rows))
+            self._total += total(checksum(table, *row) for row in rows)
+        return statements
+
+    # What changed.
 
     def asked(self, decision: OpenDecision, offered: Offer | None) -> None:
-        """A decision was handed out, from what was offered."""
+        """Note that a decision was handed out, from what was offered."""
         self._asked[decision.number] = decision, offered
 
     def closed(self, decision: OpenDecision, changed: Iterable[Episode], row: Release | None) -> None:
-        """A decision has its reward or was given up; the episodes that changed, and the release that followed."""
+        """Note that a decision has its reward or was given up, with the episodes that changed and what was released."""
         if self._asked.pop(decision.number, None) is None:
-            self._closed.append((decision.number,))
+            self._closed.append(decision.number)
         self.summed(changed, row)
 
     def summed(self, changed: Iterable[Episode], row: Release | None) -> None:
-        """Episodes changed, and a release may have followed."""
+        """Note that episodes changed, and the release that may have followed."""
         for episode in changed:
             self._summed[episode.key] = episode
         if row is not None:
             self._released.append(row)
 
+    def arrived(self, arrivals: str) -> None:
+        """Note what arrived since the last release that the policy's encoded state has learned, as JSON."""
+        self._arrivals = arrivals
+
+    @property
+    def has_arrivals(self) -> bool:
+        """Whether sums changed that are not released: then what arrived has to be noted before the commit."""
+        return bool(self._summed) and not self._released
+
+    def learned(self, releases: int) -> None:
+        """Note that the policy has learned so many releases."""
+        self._learned = releases
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the policy has learned more than its encoded state has."""
+        return self._learned > self._encoded
+
+    def encoded(self, state: str) -> None:
+        """Note the policy's state, as JSON, with everything learned and arrived."""
+        self._encoded = self._learned
+        self._policy_row = (self._learned, state)
+        self._arrivals = None
+
     def rewards_of(self, person: str) -> int:
-        """From the file and what is pending."""
+        """Return how many rewards of this person were taken: from the file, and what is pending."""
         if person in self._people:
             return self._people[person]
+        trouble = ""
+        found: list[Row] = []
         try:
-            found = self._all("SELECT rewards FROM people WHERE person = ?", (person,))
+            query = "SELECT rewards, checksum FROM people WHERE person = ?"
+            found = self._connection.execute(query, (person,)).fetchall()
+            if any(row[1] != checksum("people", person, row[0]) for row in found):
+                trouble = "a row of people does not have its checksum"
         except sqlite3.Error as error:
+            trouble = database_failure(error)
+        if trouble:
             raise AgentClosed(
-                f"the agent could not read its file ({error}) and has ended: mend the cause, resume with "
+                f"the agent could not read its file ({trouble}) and has ended: mend the cause, resume with "
                 "Agent.open(path) and tell again"
-            ) from None
+            )
+        if found:
+            self._checksums["people", person] = found[0][1]
         return int(found[0][0]) if found else 0
 
     def count_rewards_of(self, person: str, more: int) -> None:
-        """Pending until commit."""
+        """Count them once they are committed."""
         self._people[person] = self.rewards_of(person) + more
-
-    def commit(self, public: PublicState) -> None:
-        """One transaction. A tell or a release is on disk before it returns."""
-        generation = self._generation
-        statements: list[tuple[str, tuple[Any, ...]]] = [("UPDATE agent SET asked = ?", (public.asked,))]
-        statements += [
-            (
-                "INSERT INTO decisions VALUES (?, ?, ?, ?, ?)",
-                (d.number, generation, d.action, d.person, _offered_text(offered)),
-            )
-            for d, offered in self._asked.values()
-        ]
-        statements += [("DELETE FROM decisions WHERE number = ?", number) for number in self._closed]
-        statements += [
-            ("INSERT OR REPLACE INTO episodes VALUES (?, ?)", (key, _Hidden(json.dumps(episode.dump()))))
-            for key, episode in self._summed.items()
-        ]
-        for episode in self._summed.values():
-            statements += self._kept_changes(episode)
-        for row in self._released:
-            statements.append(("INSERT INTO ledger VALUES (?, ?)", (row.number, json.dumps(row.to_dict()))))
-        statements += [("INSERT OR REPLACE INTO people VALUES (?, ?)", item) for item in self._people.items()]
-        if self._released:  # nothing else changes the policy's state, but for arrivals
-            text = json.dumps(self._policy.dump_state(public.policy))
-            statements.append(("UPDATE agent SET policy = ?, arrivals = NULL", (text,)))
-        elif self._policy.changes_on_arrival and self._summed:
-            text = json.dumps(self._policy.dump_arrivals(public.policy))
-            statements.append(("UPDATE agent SET arrivals = ?", (text,)))
-        told = self._closed or self._summed or self._released
-        self._run(statements, synchronous="FULL" if told else "NORMAL")
-        self.forget()
-
-    def _kept_changes(self, episode: Episode) -> list[tuple[str, tuple[Any, ...]]]:
-        """What makes the kept sums in the file those of the episode. They change at a release only."""
-        key, known = episode.key, self._kept.get(episode.key, ())
-        if episode.kept is known:
-            return []
-        self._kept[key] = episode.kept
-        before, after = {part.label for part in known}, {part.label: part for part in episode.kept}
-        gone = [("DELETE FROM kept WHERE key = ? AND label = ?", (key, label)) for label in sorted(before - set(after))]
-        new = [
-            ("INSERT INTO kept VALUES (?, ?, ?, ?)", (key, part.number, label, _Hidden(json.dumps(part.dump()))))
-            for label, part in after.items()
-            if label not in before
-        ]
-        return gone + new
 
     def forget(self) -> None:
         """Drop what is pending."""
         self._asked: dict[int, tuple[OpenDecision, Offer | None]] = {}
-        self._closed: list[tuple[int]] = []
+        self._closed: list[int] = []
         self._summed: dict[int, Episode] = {}
         self._released: list[Release] = []
         self._people: dict[str, int] = {}
+        self._policy_row = None
+
+    # Making it lasting.
+
+    def keep_release(self, public: PublicState) -> None:
+        """Write everything pending, a release among it, so that it outlives this process."""
+        self._unfolded = True
+        self._write(public, synchronous="NORMAL")
+
+    def commit(self, public: PublicState) -> None:
+        """Write everything pending. A tell is on disk before it returns, a release in the file itself.
+
+        If all that is pending is what the policy made of a release, that waits for the next write: it can be learned
+        again from the release.
+        """
+        told = bool(self._closed or self._summed or self._released)
+        if told or self._asked or not self._unfolded:
+            # Folding the log brings it to the disk first.
+            self._write(public, synchronous="FULL" if told and not self._unfolded else "NORMAL")
+        if self._unfolded:
+            self._owned.fold_log()
+            self._unfolded = False
+
+    def finish(self, public: PublicState) -> None:
+        """Write what the policy made of its last release, if that is still pending."""
+        if self._policy_row is not None:
+            self._write(public, synchronous="NORMAL")
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and let go of it."""
         self._owned.close()
 
-    def _run(self, statements: Iterable[tuple[str, tuple[Any, ...]]], synchronous: str) -> None:
-        """All statements in one transaction, or none of them; none where another agent has taken the file over."""
+    def _write(self, public: PublicState, synchronous: str) -> None:
+        """Write everything pending, in one transaction."""
+        statements: list[Statement] = []
+        if self._policy_row is not None:
+            statements += [("DELETE FROM policy", None), _inserted("policy", [self._policy_row])]
+            self._policy_checksum = checksum("policy", *self._policy_row)
+        if self._asked:
+            statements.append(self._put("decisions", map(self._decision_row, self._asked.values())))
+        if self._closed:
+            statements.append(self._deleted("decisions", "number = ?", [(number,) for number in self._closed]))
+        if self._summed:
+            sums = [(key, json.dumps(episode.dump())) for key, episode in self._summed.items()]
+            statements.append(self._put("episodes", sums))
+            statements += [change for episode in self._summed.values() for change in self._kept_changes(episode)]
+            del sums
+        if self._released:
+            statements.append(self._put("ledger", [(row.number, json.dumps(row.to_dict())) for row in self._released]))
+        if self._people:
+            statements.append(self._put("people", self._people.items()))
+        statements.append(self._agent_row(public.asked))
+        self._run(statements, synchronous)
+        self.forget()
+
+    def _decision_row(self, asked: tuple[OpenDecision, Offer | None]) -> Row:
+        decision, offered = asked
+        text = None if offered is None else json.dumps(offered.tolist())
+        return decision.number, self._generation, decision.action, decision.person, text
+
+    def _kept_changes(self, episode: Episode) -> list[Statement]:
+        """Make the kept sums in the file those of the episode. They change at a release only."""
+        key, known = episode.key, self._kept.get(episode.key, ())
+        if episode.kept is known:
+            return []
+        self._kept[key] = episode.kept
+        before, after = {part.label for part in known}, {part.label: part for part in episode.kept}
+        gone = [(key, label) for label in sorted(before - set(after))]
+        new = [part for label, part in after.items() if label not in before]
+        return [
+            self._deleted("kept", "key = ? AND label = ?", gone),
+            self._put("kept", [(key, part.number, part.label, json.dumps(part.dump())) for part in new]),
+        ]
+
+    def _put(self, table: str, rows: Iterable[Row]) -> Statement:
+        """Write rows, new or in place of those that stand there, and count their checksums in the total."""
+        statement, found = _inserted(table, rows)
+        assert found is not None
+        known, place, remembered = self._checksums, _PLACES[table], table in _CHANGING
+        for row in found.value:
+            key, own = (table, place(row)), row[-1]
+            before = known.pop(key, None)
+            self._total += own + ROW if before is None else own - before
+            if remembered:
+                known[key] = own
+        return statement, found
+
+    def _deleted(self, table: str, condition: str, places: list[Row]) -> Statement:
+        """Delete rows, and take their checksums out of the total."""
+        for place in places:
+            self._total -= ROW + self._checksums.pop((table, place if len(place) > 1 else place[0]))
+        return f"DELETE FROM {table} WHERE {condition}", Hidden(places)  # noqa: S608
+
+    def _agent_row(self, asked: int) -> Statement:
+        own = agent_checksum(asked, self._generation, self._arrivals, self._total, self._policy_checksum)
+        row = asked, self._generation, self._arrivals, self._total, own
+        return "UPDATE agent SET asked = ?, generation = ?, arrivals = ?, total = ?, checksum = ?", Hidden([row])
+
+    def _run(self, statements: Iterable[Statement], synchronous: str, owner: int | None = None) -> None:
+        """Run all statements in one transaction, or none of them; none where the file is not this agent's any more.
+
+        owner: the generation that the file has now, if not this agent's.
+        """
         self._owned.check_process()
+        self._owned.check_place()
         execute = self._connection.execute
         if self._synchronous != synchronous:
             execute(f"PRAGMA synchronous = {synchronous}")
             self._synchronous = synchronous
         execute("BEGIN IMMEDIATE")
         try:
-            for statement, values in statements:
-                execute(statement, [v.text if type(v) is _Hidden else v for v in values])
-            owner = execute("SELECT generation FROM agent").fetchone()[0]
-            if owner != self._generation:
-                raise AgentClosed(f"{self._path} was taken over by another agent: this one has ended")
+            self._check_owner(self._generation if owner is None else owner)
+            for statement, rows in statements:
+                if rows is None:
+                    execute(statement)
+                else:
+                    self._connection.executemany(statement, rows.value)
             execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 execute("ROLLBACK")
             raise
 
-    def _one(self, query: str) -> tuple[Any, ...]:
-        row = self._connection.execute(query).fetchone()
-        if row is None:
-            raise AgentFileInvalid(f"{self._path} is damaged: it holds no agent")
-        return tuple(row)
-
-    def _all(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        return self._connection.execute(query, values).fetchall()
+    def _check_owner(self, expected: int) -> None:
+        if expected and self._connection.execute("SELECT generation FROM agent").fetchone() != (expected,):
+            raise AgentClosed(f"{self.path} was taken over by another agent: this one has ended")
 
 
-def _offered_text(offered: Offer | None) -> _Hidden | None:
-    return None if offered is None else _Hidden(json.dumps(offered.tolist()))
+_CHANGING = ("decisions", "episodes", "kept")
+"""Tables whose rows are replaced or deleted by the agent that wrote them, so that it remembers their checksums."""
 
 
-def _load_offered(text: _Hidden, action: int) -> Offer | None:
+_INSERT = {
+    table: f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * columns)})"  # noqa: S608
+    for table, columns in {
+        "settings": 2,
+        "policy": 3,
+        "decisions": 6,
+        "episodes": 3,
+        "kept": 5,
+        "ledger": 3,
+        "people": 3,
+    }.items()
+}
+_PLACES = dict.fromkeys(("decisions", "episodes", "ledger", "people"), itemgetter(0)) | {"kept": itemgetter(0, 2)}
+"""The primary key of a row, by table."""
+
+
+def _inserted(table: str, rows: Iterable[Row]) -> Statement:
+    """Write rows with their checksums."""
+    return _INSERT[table], Hidden([(*row, checksum(table, *row)) for row in rows])
+
+
+def _empty_tables(settings: str) -> list[Statement]:
+    """Make the tables of a new file."""
+    return [
+        *((statement, None) for statement in SCHEMA),
+        (f"PRAGMA application_id = {APPLICATION_ID}", None),
+        (f"PRAGMA user_version = {FORMAT}", None),
+        _inserted("settings", [(settings,)]),
+        ("INSERT INTO agent VALUES (0, 0, NULL, 0, 0)", None),
+        ("INSERT INTO presence VALUES (1)", None),
+    ]
+
+
+def _load_settings(text: str) -> Settings:
+    """Read the settings. They are public, so that a refusal may say what is wrong with them."""
     try:
-        table = np.array(json.loads(text.text))
-    except (ValueError, TypeError, RecursionError):
-        return None
-    return table if table.ndim == 2 and table.dtype == np.int64 and action < len(table) else None
+        return Settings.from_dict(json.loads(text))
+    except InvalidInput as error:
+        raise AgentFileInvalid(f"has settings that are refused: {error}") from None
 
 
-def _load_episode(text: _Hidden, open_episode: Callable[[int, int, int], Episode]) -> Episode | None:
-    try:
-        data = json.loads(text.text)
-        return open_episode(data["key"], data["number"], len(data["totals"])).restored(data)
-    except (ValueError, KeyError, TypeError):
-        return None
+def _load_offered(text: str, action: int) -> Offer:
+    table = np.array(json.loads(text))
+    if table.ndim != 2 or table.dtype != np.int64 or not 0 <= action < len(table):
+        raise AgentFileInvalid("is damaged: the actions of an open decision cannot be read")
+    return table
+
+
+def _load_episode(text: str, open_episode: Callable[[int, int, int], Episode]) -> Episode:
+    data = json.loads(text)
+    return open_episode(*stored_place(data)).restored(data)

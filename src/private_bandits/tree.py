@@ -34,6 +34,22 @@ def subtrees_joined(number: int, levels: int) -> int:
     return (place & -place).bit_length() - 1
 
 
+def subtrees_before(number: int, levels: int) -> list[tuple[int, int]]:
+    """Return the first and last leaves of the complete subtrees that leaf `number` follows in its tree.
+
+    >>> subtrees_before(8, 4), subtrees_before(16, 4)
+    ([(1, 4), (5, 6), (7, 7)], [])
+    """
+    done = _place(number, levels) - 1
+    first, found = number - done, []
+    for level in reversed(range(levels)):
+        size = 1 << level
+        if done & size:
+            found.append((first, first + size - 1))
+            first += size
+    return found
+
+
 def is_complete(number: int, levels: int) -> bool:
     """Whether leaf `number` is the last one of its tree."""
     return _place(number, levels) == (1 << levels) - 1

@@ -35,7 +35,8 @@ from private_bandits.ledger import Ledger, Release
 from private_bandits.noise import ExactNoise, Mechanism
 from private_bandits.policies.doubling import DoublingState
 from private_bandits.release import Door
-from private_bandits.store import PrivateState, PublicState, Settings, SqliteStore
+from private_bandits.state import PrivateState, PublicState, Settings
+from private_bandits.store import SqliteStore
 
 StrPath = str | os.PathLike[str]
 Factory = TypeVar("Factory", bound=Callable[..., Any])
@@ -1064,7 +1065,7 @@ class _RedrawAtOpen(_Keeping):
 
     @staticmethod
     def _beside(file: SqliteStore) -> Path:
-        return file._path.with_name(file._path.name + ".sums")
+        return file.path.with_name(file.path.name + ".sums")
 
 
 @specimen(cost=math.inf, shows="restart")

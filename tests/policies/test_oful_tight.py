@@ -182,7 +182,7 @@ def test_what_is_stored_of_a_release_is_stored_once(tmp_path: Path) -> None:
     while len(agent.ledger) == before:
         texts.clear()
         agent.tell(agent.ask(actions=rows_of(generator)), 1.0)
-    assert any("INSERT INTO kept" in text for text in texts)
+    assert any("INTO kept" in text for text in texts)
     texts.clear()
     agent.tell(agent.ask(actions=0.01 * rows_of(generator)), 1.0)
     assert len(agent.ledger) == before + 1

@@ -159,7 +159,7 @@ def test_a_damaged_table_is_told_without_it(text: str, tmp_path: Path) -> None:
         agent.ask(actions=MARKED[1:])
     with closing(sqlite3.connect(path, isolation_level=None)) as file:
         file.execute("UPDATE decisions SET offered = ? WHERE number = 2", (text,))
-    with pytest.raises(AgentFileInvalid, match="actions of decision 2 cannot be read") as caught:
+    with pytest.raises(AgentFileInvalid, match="a row of decisions does not have its checksum") as caught:
         pb.Agent.open(path)
     assert not tells(frames_of(caught.value))
 

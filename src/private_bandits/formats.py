@@ -1,0 +1,207 @@
+"""What is in an agent's file, read and checked, whatever version wrote it.
+
+Format 1: versions 0.1 to 0.3. Format 2: up to 0.7, with actions that change. Format 3: 0.8, with earlier sums and
+arrivals in places of their own. Format 4: with checksums, and with the number of releases that the policy has learned.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from private_bandits.damage import ROW, Hidden, checksum, database_failure
+from private_bandits.episode import label_of
+from private_bandits.errors import AgentFileInvalid
+from private_bandits.ownership import PRESENCE
+
+FORMAT = 4
+
+SCHEMA = (
+    "CREATE TABLE settings (text TEXT NOT NULL, checksum INTEGER NOT NULL)",
+    "CREATE TABLE policy (learned INTEGER NOT NULL, text TEXT NOT NULL, checksum INTEGER NOT NULL)",
+    "CREATE TABLE agent (asked INTEGER NOT NULL, generation INTEGER NOT NULL, arrivals TEXT, total INTEGER NOT NULL,"
+    " checksum INTEGER NOT NULL)",
+    "CREATE TABLE decisions (number INTEGER PRIMARY KEY, generation INTEGER NOT NULL, action INTEGER NOT NULL,"
+    " person TEXT, offered TEXT, checksum INTEGER NOT NULL)",
+    "CREATE TABLE episodes (key INTEGER PRIMARY KEY, private TEXT NOT NULL, checksum INTEGER NOT NULL)",
+    "CREATE TABLE kept (key INTEGER NOT NULL, number INTEGER NOT NULL, label TEXT NOT NULL, private TEXT NOT NULL,"
+    " checksum INTEGER NOT NULL, PRIMARY KEY (key, label)) WITHOUT ROWID",
+    "CREATE TABLE ledger (number INTEGER PRIMARY KEY, release TEXT NOT NULL, checksum INTEGER NOT NULL)",
+    "CREATE TABLE people (person TEXT PRIMARY KEY, rewards INTEGER NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID",
+    PRESENCE,
+)
+COUNTED = ("decisions", "episodes", "kept", "ledger", "people")
+"""Tables whose checksums the total in `agent` is of. The others have one row each."""
+
+Row = tuple[Any, ...]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file holds. What is private is hidden.
+
+    learned: how many releases the policy's state has learned. people: of older formats; from format 4 on they are
+    looked up one by one. checked: whether everything had checksums, so that a text is what an agent wrote.
+    """
+
+    settings: str
+    policy: str
+    arrivals: str | None
+    learned: int
+    asked: int
+    generation: int
+    total: int
+    decisions: Hidden[list[Row]]
+    episodes: Hidden[list[Row]]
+    kept: Hidden[list[Row]]
+    ledger: list[str]
+    people: Hidden[list[Row]]
+    checked: bool
+
+
+def refuse_damage(path: str, read: Callable[[], T]) -> T:
+    """Return what `read` returns. Whatever goes wrong there is told in fixed words, after the path.
+
+    The exceptions of databases and of JSON, and the frames that they come from, hold stored texts: a sum, a context.
+    So none of them is passed on, not even as the context of the refusal.
+    """
+    refusal: BaseException
+    try:
+        return read()
+    except AgentFileInvalid as error:
+        refusal = AgentFileInvalid(f"{path} {error}")
+    except sqlite3.Error as error:
+        refusal = AgentFileInvalid(f"{path} is damaged: {database_failure(error)}")
+    except Exception:
+        refusal = AgentFileInvalid(f"{path} is damaged: it cannot be read")
+    except BaseException as interrupt:
+        interrupt.__context__ = interrupt.__cause__ = None
+        refusal = interrupt.with_traceback(None)
+    raise refusal
+
+
+def read_contents(connection: sqlite3.Connection) -> Contents:
+    """Read and check everything. Changes nothing."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version not in range(1, FORMAT + 1):
+        raise AgentFileInvalid(f"has format {version}, this version reads formats 1 to {FORMAT}")
+    if connection.execute("PRAGMA quick_check(1)").fetchone() != (b"ok",):
+        raise AgentFileInvalid("is damaged: its pages do not fit together")
+    return _read_current(connection) if version == FORMAT else _read_older(connection, version)
+
+
+def _read_current(connection: sqlite3.Connection) -> Contents:
+    (settings,) = _only(_rows(connection, "settings", "text"))
+    learned, policy = _only(_rows(connection, "policy", "learned, text"))
+    asked, generation, arrivals, total, stored = _only(_texts(connection.execute("SELECT * FROM agent")))
+    if stored != agent_checksum(asked, generation, arrivals, total, checksum("policy", learned, policy)):
+        raise AgentFileInvalid("is damaged: the row of agent does not have its checksum")
+    found = [f"SELECT coalesce(sum(checksum + {ROW}), 0) FROM {table}" for table in COUNTED]  # noqa: S608
+    if sum(connection.execute(query).fetchone()[0] for query in found) != total:
+        raise AgentFileInvalid("is damaged: rows are missing, or from another time")
+    return Contents(
+        settings=settings,
+        policy=policy,
+        arrivals=arrivals,
+        learned=learned,
+        asked=asked,
+        generation=generation,
+        total=total,
+        decisions=Hidden(_rows(connection, "decisions", "number, generation, action, person, offered", "number")),
+        episodes=Hidden(_rows(connection, "episodes", "key, private", "key")),
+        kept=Hidden(_rows(connection, "kept", "key, number, label, private", "key, number")),
+        ledger=[text for _, text in _rows(connection, "ledger", "number, release", "number")],
+        people=Hidden([]),
+        checked=True,
+    )
+
+
+def agent_checksum(asked: int, generation: int, arrivals: Any, total: int, of_policy: int) -> int:
+    """Return the checksum of the row of agent. It is for that of the policy too, so that the two fit together."""
+    return checksum("agent", asked, generation, arrivals, total, of_policy)
+
+
+def _rows(connection: sqlite3.Connection, table: str, columns: str, order: str = "rowid") -> list[Row]:
+    """Return all rows, each with the checksum that it says; the checksum itself is left out."""
+    found = _texts(connection.execute(f"SELECT {columns}, checksum FROM {table} ORDER BY {order}"))  # noqa: S608
+    if any(row[-1] != checksum(table, *row[:-1]) for row in found):
+        raise AgentFileInvalid(f"is damaged: a row of {table} does not have its checksum")
+    return [row[:-1] for row in found]
+
+
+def _texts(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows with texts for bytes. Bytes that are no UTF-8 are kept as they are, and have another checksum."""
+    return [tuple([c.decode(errors="surrogateescape") if type(c) is bytes else c for c in row]) for row in rows]
+
+
+def _only(rows: list[Row]) -> Row:
+    if len(rows) != 1:
+        raise AgentFileInvalid("is damaged: it holds no agent, or several")
+    return rows[0]
+
+
+def _read_older(connection: sqlite3.Connection, version: int) -> Contents:
+    """Read formats 1 to 3, which have no checksums."""
+    execute = connection.execute
+    arrivals = "arrivals" if version > 2 else "NULL"
+    offered = "offered" if version > 1 else "NULL"
+    settings, policy, asked, generation, arrived = _only(
+        _texts(execute(f"SELECT settings, policy, asked, generation, {arrivals} FROM agent"))  # noqa: S608
+    )
+    decisions = f"SELECT number, generation, action, person, {offered} FROM decisions ORDER BY number"  # noqa: S608
+    episodes = _texts(execute("SELECT key, private FROM episodes ORDER BY key"))
+    if version > 2:
+        kept = _texts(execute("SELECT key, number, label, private FROM kept ORDER BY key, number"))
+    else:
+        episodes, kept = _apart(episodes)
+    ledger = [text for (text,) in _texts(execute("SELECT release FROM ledger ORDER BY number"))]
+    found = Contents(
+        settings=settings,
+        policy=policy,
+        arrivals=arrived,
+        learned=len(ledger),
+        asked=asked,
+        generation=generation,
+        total=0,
+        decisions=Hidden(_texts(execute(decisions))),
+        episodes=Hidden(episodes),
+        kept=Hidden(kept),
+        ledger=ledger,
+        people=Hidden(_texts(execute("SELECT person, rewards FROM people ORDER BY person"))),
+        checked=False,
+    )
+    _check_older(found)
+    return found
+
+
+def _apart(rows: Iterable[Row]) -> tuple[list[Row], list[Row]]:
+    """Take earlier sums out of the records of the open ones, where formats 1 and 2 had them."""
+    episodes: list[Row] = []
+    kept: list[Row] = []
+    for key, text in rows:
+        record = json.loads(text)
+        for part in record.pop("kept", ()):
+            number = part["number"]
+            label = label_of(key, part.get("first", number), number)
+            kept.append((key, number, label, json.dumps(part)))
+        episodes.append((key, json.dumps(record)))
+    return episodes, kept
+
+
+def _check_older(found: Contents) -> None:
+    """Refuse columns of other types or values than an agent writes."""
+    records = [*found.episodes.value, *found.kept.value]
+    texts = [found.settings, found.policy, *found.ledger, *(row[-1] for row in records)]
+    texts += [row[2] for row in found.kept.value] + [person for person, _ in found.people.value]
+    counts = [found.asked, found.generation, *(rewards for _, rewards in found.people.value)]
+    numbers = [number for number, *_ in found.decisions.value]
+    for number, generation, action, person, offered in found.decisions.value:
+        texts += [text for text in (person, offered) if text is not None]
+        counts += [number - 1, action, generation - 1, found.generation - generation]
+    fit = all(type(text) is str and text.isascii() for text in texts) and all(type(n) is int and n >= 0 for n in counts)
+    if not (fit and found.generation >= 1 and max(numbers, default=0) <= found.asked):
+        raise AgentFileInvalid("is damaged: a column holds what no agent writes")

@@ -1,0 +1,71 @@
+"""Whether a ledger and open sums that were read from a file can be what its door wrote.
+
+A file with another budget than its releases had, or with sums out of place, would go on with too little noise, or
+release a sum twice. Checksums notice accidents; these checks notice what was edited, and damage in older files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from private_bandits.episode import Episode, label_of
+from private_bandits.errors import AgentFileInvalid
+from private_bandits.ledger import Release
+from private_bandits.release import Door
+from private_bandits.tree import subtrees_before, subtrees_joined
+
+ROUNDING = 1e-6
+"""Relative difference between what a version computes and what another one computed."""
+
+
+def check_history(door: Door, episodes: Mapping[int, Episode]) -> None:
+    """Refuse a file whose releases or open sums are not those of its settings."""
+    last: dict[int, int] = {}
+    for row in door.ledger:
+        _check_noise(door, row)
+        numbers = {key: last.get(key, 0) + 1 for key in row.keys or (row.key,)}
+        expected = {label: c for key, number in numbers.items() for label, c in _covered(door, key, number).items()}
+        if dict(row.episodes) != expected:
+            raise AgentFileInvalid(f"is damaged: release {row.number} does not hold the episodes that come next")
+        last |= numbers
+    if not last.keys() <= episodes.keys():
+        raise AgentFileInvalid("is damaged: a sum that was released has no open episode")
+    for key, episode in episodes.items():
+        _check_place(door, episode, last.get(key, 0) + 1)
+
+
+def _check_noise(door: Door, row: Release) -> None:
+    """Refuse a row with other noise than the budget of the settings asks for."""
+    level, kind = door.level, door.budget.noise
+    same = row.noise == kind and row.private is door.secret and row.steps == door.grid.steps
+    if same and kind != "none":
+        scale = row.sensitivity / level if kind == "laplace" else row.sensitivity * math.sqrt(1 / (2 * level))
+        same = math.isclose(row.scale, scale, rel_tol=ROUNDING) and math.isclose(
+            row.calibrated, level, rel_tol=ROUNDING
+        )
+    if not same:
+        raise AgentFileInvalid(
+            f"is damaged: release {row.number} was made with other noise than the settings ask for. The settings or "
+            "the ledger were changed"
+        )
+
+
+def _covered(door: Door, key: int, number: int) -> dict[str, float]:
+    """Return the episodes that the release of episode `number` holds, with their multipliers."""
+    if door.factor is not None:
+        times = door.factor.multipliers[: door.factor.covered(number)]
+        return {label_of(key, number - k, number - k): c / door.factor.unit for k, c in enumerate(times)}
+    first = number + 1 - 2 ** subtrees_joined(number, door.tree_levels) if door.tree_levels else number
+    return {label_of(key, first, number): 1.0}
+
+
+def _check_place(door: Door, episode: Episode, number: int) -> None:
+    """Refuse an open sum that does not come next, or that holds other earlier sums again than it should."""
+    if door.factor is not None:
+        spans = [(n, n) for n in range(number - door.factor.covered(number) + 1, number)]
+    else:
+        spans = subtrees_before(number, door.tree_levels) if door.tree_levels else []
+    expected = [label_of(episode.key, first, last) for first, last in spans]
+    if episode.label != label_of(episode.key, number, number) or [part.label for part in episode.kept] != expected:
+        raise AgentFileInvalid(f"is damaged: the open sum {episode.key} does not follow its last release")
