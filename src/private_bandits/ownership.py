@@ -70,12 +70,13 @@ class OwnedFile:
         found: tuple[Any, ...] | None = self.connection.execute("SELECT log_needed FROM presence").fetchone()
         return found != (0,)
 
-    def check_place(self) -> None:
+    def check_place(self, log: bool = True) -> None:
         """Refuse to write once the path names another file, or a part of this one is gone.
 
-        Written all the same, the file under its new name would miss what is published from here on.
+        Written all the same, the file under its new name would miss what is published from here on. log: look at the
+        log as well.
         """
-        trouble = self._trouble()
+        trouble = self._trouble() or (self._trouble_with_log() if log else "")
         if trouble:
             raise AgentClosed(
                 f"{trouble} while its agent was running. The agent has ended; the file holds everything up to the call "
@@ -91,10 +92,14 @@ class OwnedFile:
             return f"{self._path} was moved and replaced by another file"
         if now.st_size < self._size:
             return f"{self._path} was cut"
-        log_size = _size(self._log_path)
-        if log_size < self._log_size:
+        self._size = now.st_size
+        return ""
+
+    def _trouble_with_log(self) -> str:
+        size = _size(self._log_path)
+        if size < self._log_size:
             return f"{self._log_path}, the log of {self._path}, was removed or cut"
-        self._size, self._log_size = now.st_size, log_size
+        self._log_size = size
         return ""
 
     def fold_log(self) -> None:

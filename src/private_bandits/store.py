@@ -78,8 +78,7 @@ class SqliteStore:
         policy = (0, json.dumps(settings.policy.dump_state(public.policy)))
         self._policy_checksum = checksum("policy", *policy)
         tables = _empty_tables(json.dumps(settings.to_dict()))
-        statements = [*tables, _inserted("policy", [policy]), self._agent_row(public.asked)]
-        self._run(statements, synchronous="FULL", owner=0)
+        self._run([*tables, _inserted("policy", [policy])], public.asked, synchronous="FULL", owner=0)
         self._owned.fold_log()
 
     @classmethod
@@ -173,8 +172,8 @@ class SqliteStore:
                 self._checksums[table, _PLACES[table](row)] = checksum(table, *row)
         self._policy_checksum = checksum("policy", found.learned, found.policy)
         self._learned = self._encoded = found.learned
-        statements += [self._agent_row(found.asked), (LOG_NEEDED, None)]
-        self._run(statements, synchronous="FULL", owner=found.generation)
+        statements.append((LOG_NEEDED, None))
+        self._run(statements, found.asked, synchronous="FULL", owner=found.generation if found.checked else 0)
         self._owned.fold_log()
         nothing: Hidden[list[Row]] = Hidden([])
         self._contents = replace(found, decisions=nothing, episodes=nothing, kept=nothing, people=nothing, ledger=[])
@@ -324,8 +323,7 @@ class SqliteStore:
             statements.append(self._put("ledger", [(row.number, json.dumps(row.to_dict())) for row in self._released]))
         if self._people:
             statements.append(self._put("people", self._people.items()))
-        statements.append(self._agent_row(public.asked))
-        self._run(statements, synchronous)
+        self._run(statements, public.asked, synchronous)
         self.forget()
 
     def _decision_row(self, asked: tuple[OpenDecision, Offer | None]) -> Row:
@@ -366,41 +364,40 @@ class SqliteStore:
             self._total -= ROW + self._checksums.pop((table, place if len(place) > 1 else place[0]))
         return f"DELETE FROM {table} WHERE {condition}", Hidden(places)  # noqa: S608
 
-    def _agent_row(self, asked: int) -> Statement:
-        own = agent_checksum(asked, self._generation, self._arrivals, self._total, self._policy_checksum)
-        row = asked, self._generation, self._arrivals, self._total, own
-        return "UPDATE agent SET asked = ?, generation = ?, arrivals = ?, total = ?, checksum = ?", Hidden([row])
-
-    def _run(self, statements: Iterable[Statement], synchronous: str, owner: int | None = None) -> None:
+    def _run(self, statements: Iterable[Statement], asked: int, synchronous: str, owner: int | None = None) -> None:
         """Run all statements in one transaction, or none of them; none where the file is not this agent's any more.
 
         owner: the generation that the file has now, if not this agent's.
         """
         self._owned.check_process()
-        self._owned.check_place()
-        execute = self._connection.execute
+        self._owned.check_place(log=synchronous == "FULL" or self._unfolded)
+        execute, executemany = self._connection.execute, self._connection.executemany
         if self._synchronous != synchronous:
             execute(f"PRAGMA synchronous = {synchronous}")
             self._synchronous = synchronous
         execute("BEGIN IMMEDIATE")
         try:
-            self._check_owner(self._generation if owner is None else owner)
             for statement, rows in statements:
                 if rows is None:
                     execute(statement)
                 else:
-                    self._connection.executemany(statement, rows.value)
+                    executemany(statement, rows.value)
+            if execute(_UPDATE_AGENT, self._agent_row(asked, owner)).rowcount != 1:
+                raise AgentClosed(f"{self.path} was taken over by another agent: this one has ended")
             execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 execute("ROLLBACK")
             raise
 
-    def _check_owner(self, expected: int) -> None:
-        if expected and self._connection.execute("SELECT generation FROM agent").fetchone() != (expected,):
-            raise AgentClosed(f"{self.path} was taken over by another agent: this one has ended")
+    def _agent_row(self, asked: int, owner: int | None) -> Row:
+        """Return what the row of agent is to hold, and the generation that it has now."""
+        generation, arrivals = self._generation, self._arrivals
+        own = agent_checksum(asked, generation, arrivals, self._total, self._policy_checksum)
+        return asked, generation, arrivals, self._total, own, generation if owner is None else owner
 
 
+_UPDATE_AGENT = "UPDATE agent SET asked = ?, generation = ?, arrivals = ?, total = ?, checksum = ? WHERE generation = ?"
 _CHANGING = ("decisions", "episodes", "kept")
 """Tables whose rows are replaced or deleted by the agent that wrote them, so that it remembers their checksums."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -77,7 +78,7 @@ class AdaCUCB(ConfidenceBoundPolicy):
         """Tight does."""
         return self.variant == "tight"
 
-    @property
+    @cached_property
     def opening(self) -> int:
         """A power of two, as counts double from there on; as published, one."""
         about = OPENING * math.sqrt(self.promise.variance_factor) if self.remembers else 1.0
