@@ -218,10 +218,23 @@ def test_a_range_needs_low_below_high(bounds: tuple[float, float]) -> None:
         RewardRange(*bounds)
 
 
-@pytest.mark.parametrize("bounds", [(-1e308, 1e308), (0.0, 1e-310), (0.0, 5e-324)])
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        *((-1e308, 1e308), (0.0, 1.001e100), (-0.6e100, 0.6e100), (1e101, 1.1e101), (-1.1e101, -1e101)),
+        *((0.0, 0.999e-100), (0.0, 1e-310), (0.0, 5e-324), (1.0, 1.0 + 2.0**-51), (-1e15 - 0.5, -1e15)),
+    ],
+)
 def test_a_range_too_wide_or_too_narrow_for_floats_is_refused(bounds: tuple[float, float]) -> None:
     with pytest.raises(InvalidInput, match="too wide or too narrow"):
         RewardRange(*bounds)
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1e100), (-0.5e100, 0.5e100), (0.0, 1e-100), (1.0, 1.0 + 2.0**-49)])
+def test_a_range_at_the_ends_of_what_is_taken(bounds: tuple[float, float]) -> None:
+    found = RewardRange(*bounds)
+    assert (found.low, found.high) == bounds
+    assert [found.to_grid(reward, 8) for reward in bounds] == [0, 8]
 
 
 @pytest.mark.parametrize("bounds", [5, None, (), (1,), (0, 1, 2), "01x"])

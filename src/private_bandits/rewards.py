@@ -13,6 +13,11 @@ from typing import Any
 
 from private_bandits.errors import InvalidInput
 
+LARGEST = 1e100
+"""Of a bound or a width, and 1/LARGEST is the least width: sums, noise and widths are squared, and stay finite."""
+LEAST_RELATIVE_WIDTH = 2.0**-50
+"""Of the larger bound. With less, a reward could hardly be told from the bounds: floats have 53 bits."""
+
 
 @dataclass(frozen=True)
 class RewardRange:
@@ -38,10 +43,12 @@ class RewardRange:
         object.__setattr__(self, "width", self.high - self.low)
         if not self.low < self.high:
             raise InvalidInput(f"reward_range must be low < high, got ({self.low}, {self.high})")
-        if not math.isfinite(self.width) or self.width < 1e-300:
+        farthest = max(abs(self.low), abs(self.high))
+        least = max(1 / LARGEST, LEAST_RELATIVE_WIDTH * farthest)
+        if farthest > LARGEST or not least <= self.width <= LARGEST:
             raise InvalidInput(
-                f"reward_range ({self.low}, {self.high}) is too wide or too narrow for 64-bit numbers: "
-                "express rewards in another unit"
+                f"reward_range ({self.low}, {self.high}) is too far from zero, too wide or too narrow: express rewards "
+                f"in another unit, or subtract one number from all of them; bounds and width may be up to {LARGEST:g}"
             )
 
     @classmethod

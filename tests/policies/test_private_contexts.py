@@ -8,6 +8,8 @@ import re
 import sqlite3
 import traceback
 from contextlib import closing
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import private_bandits as pb
 from private_bandits.errors import AgentFileInvalid, InvalidInput, NoiseFailed, PolicyFailed
 from private_bandits.noise import ExactNoise, Mechanism
 from private_bandits.policies import Policy
+from private_bandits.policies.contextual import STEPS
 from private_bandits.policies.private_contexts import MomentsState
 
 
@@ -94,8 +97,57 @@ def test_long_contexts_are_shortened_without_a_word() -> None:
 def test_lengths_beyond_floating_point_are_shortened_too() -> None:
     policy = pb.AdaCOFULPrivate(dimension=2, budget=pb.zCDP(1))
     assert np.array_equal(policy.offer([[1e300, 0.0], [-1e300, 1e300]]), policy.offer([[1e9, 0.0], [-1e9, 1e9]]))
+
+
+HUGE: dict[str, tuple[Any, list[list[float]]]] = {
+    "whole": ([[10**400, 1]], [[1, 0]]),
+    "negative": ([[0.5, -(10**400)], [0.3, 0.4]], [[0, -1], [0.3, 0.4]]),
+    "both": ([[3 * 10**400, -4 * 10**400]], [[0.6, -0.8]]),
+    "in the last row": ([[0.0, 0.0], [9e307, 0.0], [10**5000, 10**5000]], [[0, 0], [1, 0], [0.5**0.5, 0.5**0.5]]),
+    "hardly too large": ([[3 * 10**308, 1.5e308]], [[0.8**0.5, 0.2**0.5]]),
+    "of objects": (np.array([[10**400, True], [0.3, Fraction(2, 5)]], dtype=object), [[1, 0], [0.3, 0.4]]),
+    "fractions": ([[Fraction(10**401, 3), Fraction(1, 10**400)]], [[1, 0]]),
+    "decimals": ([[Decimal("-3e400"), Decimal("4e400")]], [[-0.6, 0.8]]),
+    "a decimal beyond memory": ([[Decimal("1e999999999"), 10**400]], [[1, 0]]),
+    "long floats": (np.array([["3e400", "4e400"]]).astype(np.longdouble), [[0.6, 0.8]]),
+    "texts": ([["3e400", "-4e400"]], [[0.6, -0.8]]),
+}
+
+
+@pytest.mark.parametrize("norm", [1.0, 1e-100, 1e100])
+@pytest.mark.parametrize(("actions", "expected"), HUGE.values(), ids=HUGE)
+@pytest.mark.parametrize("cls", BOTH)
+def test_numbers_that_no_float_can_hold_are_shortened_without_a_word(
+    cls: Any, actions: Any, expected: list[list[float]], norm: float
+) -> None:
+    policy = cls(dimension=2, budget=pb.zCDP(1), context_norm=norm)
+    found = policy.offer(actions)
+    lengths = np.linalg.norm(expected, axis=1)
+    assert (found.astype(object) ** 2).sum(axis=1).max() <= STEPS**2
+    assert np.allclose(found[lengths >= 1] / STEPS, np.array(expected)[lengths >= 1], atol=3e-6)
+    if norm == 1:
+        assert np.allclose(found / STEPS, expected, atol=3e-6)
+    agent = pb.Agent(policy, (-1, 1), seed=1)
+    agent.tell(agent.ask(actions=actions), 1.0)
+
+
+@pytest.mark.parametrize("cls", BOTH)
+@pytest.mark.parametrize("other", [math.inf, -math.inf, math.nan, Decimal("inf"), "infinity", None, "x", 1j, [1.0]])
+def test_what_is_no_finite_number_is_refused_beside_one_that_no_float_can_hold(cls: Any, other: Any) -> None:
+    policy = cls(dimension=2, budget=pb.zCDP(1))
+    for row in ([10**400, other], [other, 10**400]):
+        with pytest.raises(InvalidInput, match=r"table of numbers|finite numbers"):
+            policy.offer([[0.1, 0.2], row])
+    for table in ([10**400, 1], [[10**400]], [[10**400, 1, 1]], [[10**400, 1], [1]]):
+        with pytest.raises(InvalidInput, match="must be a table"):
+            policy.offer(table)
+
+
+def test_numbers_that_no_float_can_hold_are_refused_where_contexts_are_public_and_not_to_be_scaled() -> None:
     with pytest.raises(InvalidInput, match="table of numbers"):
-        policy.offer([[10**400, 1]])
+        pb.AdaCOFUL(dimension=2, budget=pb.zCDP(1)).offer([[10**400, 1]])
+    policy = pb.AdaCOFUL(dimension=2, budget=pb.zCDP(1), long_actions="scale")
+    assert np.allclose(policy.offer([[10**400, -(10**400)]]) / policy.steps, [[0.5**0.5, -(0.5**0.5)]], atol=3e-5)
 
 
 @pytest.mark.filterwarnings("ignore:overflow")

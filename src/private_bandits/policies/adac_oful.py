@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from private_bandits.budget import Budget
 from private_bandits.factor import INDEPENDENT, Factor, square_root
 from private_bandits.ledger import Release
-from private_bandits.policies.base import Estimate, Offer, check_range, check_variant
+from private_bandits.policies.base import Estimate, Offer, check_variant
 from private_bandits.policies.contextual import STEPS, ContextualPolicy, Floats
 from private_bandits.policies.decoding import DecodedSum
 from private_bandits.policies.optimism import (
@@ -140,8 +140,6 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
 
     def start(self, low: float, high: float) -> OFULState:
         """V = lambda I, theta = 0."""
-        if self.factor is not None:
-            check_range(low, high)
         d = self.dimension
         empty = np.zeros((d, d), np.int64)
         sums = DecodedSum(self.decoder, np.zeros(d))

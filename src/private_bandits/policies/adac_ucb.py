@@ -13,7 +13,6 @@ import numpy as np
 from private_bandits.errors import InvalidInput
 from private_bandits.factor import HALF_BEFORE, Factor
 from private_bandits.ledger import Release
-from private_bandits.policies.base import check_range
 from private_bandits.policies.doubling import Array, ConfidenceBoundPolicy, DoublingState
 from private_bandits.policies.memory import Kept, Spread, read
 from private_bandits.policies.tails import upper_bound
@@ -100,7 +99,6 @@ class AdaCUCB(ConfidenceBoundPolicy):
         """Nothing released yet."""
         state = super().start(low, high)
         if self.remembers:
-            check_range(low, high)
             state.kept = [[] for _ in self.arm_names]
             state.spread = [Spread(0.0, 0.0, 0.0) for _ in self.arm_names]
         return state

@@ -279,12 +279,6 @@ def checked_horizon(value: float) -> int:
     return int(value)
 
 
-def check_range(low: float, high: float, widest: float = 1e300) -> None:
-    """Refuse rewards whose sums, with noise, leave what a float can hold. widest: 1e100 where they are squared."""
-    if not 1 / widest <= high - low <= widest:
-        raise InvalidInput(f"reward_range ({low}, {high}) is too wide or too narrow: express rewards in another unit")
-
-
 def check_variant(policy: Any) -> None:
     """Only what exists can be asked for."""
     if policy.variant not in policy.variants:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from private_bandits.budget import Budget, check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.base import Offer, Policy, State
+from private_bandits.policies.long_rows import STILL_LONG, long_rows_divided
 
 Floats = NDArray[np.float64]
 
@@ -99,7 +100,7 @@ class ContextualPolicy(Policy[State]):
         if actions is None:
             raise InvalidInput(f"{type(self).__name__} needs ask(actions=...), a row of {self.dimension} numbers each")
         try:
-            rows = np.asarray(actions, dtype=float)
+            rows = self._as_floats(actions)
         except (TypeError, ValueError, OverflowError):
             raise InvalidInput("actions must be a table of numbers, one row an action; got something else") from None
         if rows.ndim != 2 or rows.shape[1] != self.dimension or not len(rows):
@@ -109,10 +110,20 @@ class ContextualPolicy(Policy[State]):
         squared = np.vecdot(rows, rows)  # infinite, with numpy's warning, beyond 1e154: that is long as well
         # The largest by argmax, in a fourth of the time of max; both take NaN for the largest.
         if not squared[squared.argmax()] <= self._most_squared:
-            rows = self._shortened(rows)
+            rows = self._shortened(rows, actions)
         return (rows / self.unit).astype(np.int64)  # towards zero
 
-    def _shortened(self, rows: Floats) -> Floats:
+    def _as_floats(self, actions: Any) -> Floats:
+        try:
+            return np.asarray(actions, dtype=float)
+        except OverflowError:  # a whole number or a fraction that no float can hold
+            if self.long_actions == "refuse":
+                raise
+            return long_rows_divided(actions)
+
+    def _shortened(self, rows: Floats, actions: Any) -> Floats:
+        if self.long_actions == "scale" and np.isinf(rows).any():
+            rows = long_rows_divided(actions)
         if not np.isfinite(rows).all():
             row, column = np.argwhere(~np.isfinite(rows))[0]
             raise InvalidInput(f"actions must be finite numbers, got {rows[row, column]} in row {row}, column {column}")
@@ -124,7 +135,9 @@ class ContextualPolicy(Policy[State]):
                 f"actions must have norm at most {self.context_norm:g}, got {norms[row]:.9g} in row {row} (the first "
                 "is 0): divide by it, declare a larger context_norm, or use long_actions='scale'"
             )
-        return np.asarray(rows * np.minimum(1.0, self.context_norm * (1 - 1e-12) / np.maximum(norms, 1e-300))[:, None])
+        near = np.minimum(1.0, STILL_LONG / largest)  # where the factor below would be too small for a float
+        shorter = np.minimum(1.0, self.context_norm * (1 - 1e-12) / np.maximum(norms * near, 1e-300))
+        return np.asarray(rows * near[:, None] * shorter[:, None])
 
     @abstractmethod
     def choose(self, state: State, offered: Offer, step: int) -> int:
