@@ -155,7 +155,7 @@ class Agent:
             door = _door(settings, ledger)
             declared = settings.policy.with_budget(door.budget).declared_weight
             public, private = file.load(settings, partial(door.open_episode, declared=declared))
-            refuse_damage(str(path), lambda: check_history(door, private.episodes))
+            refuse_damage(str(path), lambda: check_history(door, private.episodes, public.asked))
             agent = cls.__new__(cls)
             agent._wire(settings, file, door, public, private)
             agent._catch_up(file)
@@ -817,7 +817,7 @@ class Agent:
         failure, moved = None, None
         try:
             write(self._public)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter where a damaged text is part of the former
             failure = database_failure(error)
         except AgentClosed as error:  # the file is not where it was, or not this agent's any more
             moved = error.with_traceback(None)

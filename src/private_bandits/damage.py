@@ -47,7 +47,7 @@ def total(checksums: Iterable[int]) -> int:
     return sum(ROW + one for one in checksums)
 
 
-def database_failure(error: sqlite3.Error) -> str:
+def database_failure(error: Exception) -> str:
     """Say what went wrong in fixed words. SQLite's own words may quote a column, and with it a sum."""
     code = getattr(error, "sqlite_errorcode", None)
     return _SQLITE_SAYS.get((code or 0) & 0xFF, "the database refused")

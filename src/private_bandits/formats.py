@@ -100,6 +100,7 @@ def _read_current(connection: sqlite3.Connection) -> Contents:
     asked, generation, arrivals, total, stored = _only(_texts(connection.execute("SELECT * FROM agent")))
     if stored != agent_checksum(asked, generation, arrivals, total, checksum("policy", learned, policy)):
         raise AgentFileInvalid("is damaged: the row of agent does not have its checksum")
+    _rows(connection, "people", "person, rewards", "person")  # looked up one by one later, and checked now
     found = [f"SELECT coalesce(sum(checksum + {ROW}), 0) FROM {table}" for table in COUNTED]  # noqa: S608
     if sum(connection.execute(query).fetchone()[0] for query in found) != total:
         raise AgentFileInvalid("is damaged: rows are missing, or from another time")

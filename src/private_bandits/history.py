@@ -19,20 +19,27 @@ ROUNDING = 1e-6
 """Relative difference between what a version computes and what another one computed."""
 
 
-def check_history(door: Door, episodes: Mapping[int, Episode]) -> None:
-    """Refuse a file whose releases or open sums are not those of its settings."""
+def check_history(door: Door, episodes: Mapping[int, Episode], asked: int) -> None:
+    """Refuse a file whose releases or open sums are not those of its settings, or hold more than was asked for."""
     last: dict[int, int] = {}
     for row in door.ledger:
+        keys = row.keys or (row.key,)  # version 0.1 released one sum at a time, and had no keys
         _check_noise(door, row)
-        numbers = {key: last.get(key, 0) + 1 for key in row.keys or (row.key,)}
+        if row.key != keys[0] or row.count > asked or (row.counts and sum(row.counts) != row.count):
+            raise AgentFileInvalid(f"is damaged: release {row.number} counts other rewards than it holds")
+        numbers = {key: last.get(key, 0) + 1 for key in keys}
         expected = {label: c for key, number in numbers.items() for label, c in _covered(door, key, number).items()}
         if dict(row.episodes) != expected:
             raise AgentFileInvalid(f"is damaged: release {row.number} does not hold the episodes that come next")
         last |= numbers
     if not last.keys() <= episodes.keys():
         raise AgentFileInvalid("is damaged: a sum that was released has no open episode")
+    for row in door.ledger:
+        _check_values(row, episodes)
     for key, episode in episodes.items():
         _check_place(door, episode, last.get(key, 0) + 1)
+        if max(part.count for part in (episode, *episode.kept)) > asked:
+            raise AgentFileInvalid(f"is damaged: the open sum {key} holds more rewards than were asked for")
 
 
 def _check_noise(door: Door, row: Release) -> None:
@@ -49,6 +56,18 @@ def _check_noise(door: Door, row: Release) -> None:
             f"is damaged: release {row.number} was made with other noise than the settings ask for. The settings or "
             "the ledger were changed"
         )
+
+
+def _check_values(row: Release, episodes: Mapping[int, Episode]) -> None:
+    """Refuse a row with more or fewer values than its sums have."""
+    if row.weights is not None:
+        fit = len(row.values) == len(row.weights) and {len(row.keys)} == set(map(len, row.weights))
+    elif len(row.keys) > 1:
+        fit = len(row.values) == len(row.keys)
+    else:
+        fit = len(row.values) == len(episodes[row.key].weight_sums)
+    if not fit:
+        raise AgentFileInvalid(f"is damaged: release {row.number} has other values than its sums")
 
 
 def _covered(door: Door, key: int, number: int) -> dict[str, float]:

@@ -93,6 +93,7 @@ class Release:
             all(type(n) is int and n > 0 for n in whole)
             and all(type(n) is int and n >= 0 for n in (self.key, *self.keys, *self.counts))
             and all(type(x) in (int, float) for x in real)
+            and all(map(math.isfinite, self.values))
             and all(x >= 0 for x in sizes)
             and type(self.private) is bool
             and self.noise in ("gaussian", "laplace", "none")

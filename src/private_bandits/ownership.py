@@ -182,26 +182,26 @@ def _connect(path: Path, new: bool) -> sqlite3.Connection:
     """A connection that keeps every other SQLite program out until it is closed or its process ends."""
     connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
     connection.text_factory = bytes  # a text that is damaged is no UTF-8, and sqlite3 would quote it in its error
-    failure: sqlite3.DatabaseError | None = None
+    failure: Exception | None = None
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         marked = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-        if not marked and (not new or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]):
-            connection.close()
-            raise AgentFileInvalid(f"{path} is not an agent's file")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA secure_delete = ON")  # no old sum stays in a freed page
-        connection.execute("BEGIN EXCLUSIVE")
-        connection.execute("COMMIT")
-    except sqlite3.DatabaseError as error:
+        if marked or (new and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]):
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA secure_delete = ON")  # no old sum stays in a freed page
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("COMMIT")
+            return connection
+    except Exception as error:  # a damaged text in the words of sqlite3 is an error of its own kind
         failure = error
-    if failure is None:
-        return connection
+    except BaseException:
+        connection.close()
+        raise
     connection.close()
     code = getattr(failure, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         raise _busy(path)
-    if code == sqlite3.SQLITE_NOTADB:
+    if failure is None or code == sqlite3.SQLITE_NOTADB:
         raise AgentFileInvalid(f"{path} is not an agent's file")
     raise AgentFileInvalid(f"{path} cannot be opened: {database_failure(failure)}")
 

@@ -121,22 +121,25 @@ class SqliteStore:
             asked=found.asked,
             generation=self._generation + 1,
         )
+        policy, limited = settings.policy, settings.max_rewards_per_person is not None
+        changing, dimension = not policy.arm_names, getattr(policy, "dimension", None)
         for number, generation, action, person, text in found.decisions.value:
-            offered = None if text is None else _load_offered(text, action)
+            offered = _load_offered(text, action, dimension) if changing else None
+            if (text is not None) is not changing or (person is not None) is not limited:
+                raise AgentFileInvalid("is damaged: an open decision does not fit the settings")
             if public.waiting:
                 public.waiting[action] += 1
             key = f"{settings.token}-{generation}-{number}"
-            if settings.policy.private_contexts and offered is not None:
+            if policy.private_contexts and offered is not None:
                 private.offered[key], offered = offered, None
             public.open[key] = OpenDecision(number, action, person, offered)
         return public, private
 
     def _load_sums(self, found: Contents, open_episode: Callable[[int, int, int], Episode]) -> dict[int, Episode]:
         """Read the open sums, and with each the earlier ones that later releases hold again."""
-        episodes = [_load_episode(text, open_episode) for _, text in found.episodes.value]
-        sums = {episode.key: episode for episode in episodes}
-        if len(sums) != len(episodes):
-            raise AgentFileInvalid("is damaged: it holds an open sum twice")
+        sums = {key: _load_episode(text, open_episode) for key, text in found.episodes.value}
+        if any(key != episode.key for key, episode in sums.items()):
+            raise AgentFileInvalid("is damaged: an open sum is in the wrong place")
         for key, number, label, text in found.kept.value:
             part = _load_episode(text, open_episode)
             if key not in sums or (part.key, part.number, part.label) != (key, number, label):
@@ -250,7 +253,7 @@ class SqliteStore:
             found = self._connection.execute(query, (person,)).fetchall()
             if any(row[1] != checksum("people", person, row[0]) for row in found):
                 trouble = "a row of people does not have its checksum"
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             trouble = database_failure(error)
         if trouble:
             raise AgentClosed(
@@ -443,9 +446,10 @@ def _load_settings(text: str) -> Settings:
         raise AgentFileInvalid(f"has settings that are refused: {error}") from None
 
 
-def _load_offered(text: str, action: int) -> Offer:
+def _load_offered(text: str, action: int, dimension: int | None) -> Offer:
     table = np.array(json.loads(text))
-    if table.ndim != 2 or table.dtype != np.int64 or not 0 <= action < len(table):
+    fit = table.ndim == 2 and table.dtype == np.int64 and dimension in (None, table.shape[1])
+    if not fit or not 0 <= action < len(table):
         raise AgentFileInvalid("is damaged: the actions of an open decision cannot be read")
     return table
 
