@@ -37,7 +37,7 @@ from private_bandits.policies import (
 )
 from private_bandits.simulation import Simulation, simulate
 
-__version__ = "0.8.0"
+__version__ = "0.9.0"
 
 __all__ = [
     "DPSE",
