@@ -48,9 +48,9 @@ def _check_noise(door: Door, row: Release) -> None:
     same = row.noise == kind and row.private is door.secret and row.steps == door.grid.steps
     if same and kind != "none":
         scale = row.sensitivity / level if kind == "laplace" else row.sensitivity * math.sqrt(1 / (2 * level))
-        same = math.isclose(row.scale, scale, rel_tol=ROUNDING) and math.isclose(
-            row.calibrated, level, rel_tol=ROUNDING
-        )
+        sd = door.reward_range.width / row.steps / row.unit * row.scale * (math.sqrt(2) if kind == "laplace" else 1.0)
+        stored, own = (row.scale, row.calibrated, row.noise_sd), (scale, level, sd)
+        same = all(math.isclose(x, y, rel_tol=ROUNDING) for x, y in zip(stored, own, strict=True))
     if not same:
         raise AgentFileInvalid(
             f"is damaged: release {row.number} was made with other noise than the settings ask for. The settings or "

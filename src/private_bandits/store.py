@@ -122,6 +122,8 @@ class SqliteStore:
             generation=self._generation + 1,
         )
         policy, limited = settings.policy, settings.max_rewards_per_person is not None
+        if found.people.value and not limited:
+            raise AgentFileInvalid("is damaged: it counts rewards of people, and its settings have no limit for them")
         changing, dimension = not policy.arm_names, getattr(policy, "dimension", None)
         for number, generation, action, person, text in found.decisions.value:
             offered = _load_offered(text, action, dimension) if changing else None
