@@ -105,10 +105,11 @@ def _plan(target: Target, scripts: int, dice: random.Random) -> list[Step]:
     dice.shuffle(short)  # what is wrong shows up early
     half = [random_script(dice, target.arms, 32, log=i % 2 == 1) for i in range(scripts)]
     long = [random_script(dice, target.arms, 100, log=i % 2 == 0) for i in range(scripts)]
-    count = max(3, scripts // 5)
+    count = max(2, scripts // 5)
     lasting = [random_script(dice, target.arms, 25, restarts=True, log=i % 2 == 1) for i in range(count)]
     plan = [Step(target, s, 99) for s in half[: scripts // 2]]
-    plan += [Step(target, s, 6) for s in lasting if target.takes_path]
+    if target.takes_path:
+        plan += [Step(target, steady_script(9, restart_after=2), 9), *(Step(target, s, 6) for s in lasting)]
     plan += [Step(target, s, 99) for s in short] + [Step(target, s, 20) for s in long]
     plan += [Step(other, s, 20) for other in target.also for s in half[scripts // 2 :]]
     late = held_again_after(target)

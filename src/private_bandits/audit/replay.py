@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -154,10 +154,9 @@ class Trace:
 def replay(target: Target, script: Script, changes: Changes, answers: list[tuple[int, ...]] | None) -> Trace:
     """Run the script with some decisions changed."""
     tape, trace = Tape(answers, seed=len(script)), Trace()
-    with tempfile.TemporaryDirectory() as folder, _same_dice():
-        path = Path(folder) / "agent.db" if any(m.kind == "restart" for m in script) else None
-        run = _Run(target, changes, trace, tape, path)
-        run.follow(script)
+    restarts = any(move.kind == "restart" for move in script)
+    with tempfile.TemporaryDirectory() if restarts else nullcontext() as folder, _same_dice():
+        _Run(target, changes, trace, tape, Path(folder) / "agent.db" if folder else None).follow(script)
     return trace
 
 
@@ -385,7 +384,6 @@ class _Run:
             "ledger": lambda: list(agent.ledger),
             "total": lambda: agent.ledger.total,
             "estimates": lambda: agent.estimates(),
-            "open": lambda: len(agent.open_decisions),
             "guarantee": lambda: repr(agent.guarantee()),
             "repr": lambda: repr(agent),
             "str": lambda: str(agent),

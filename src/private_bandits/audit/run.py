@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from private_bandits.audit import accounts, draws, inside, outside
-from private_bandits.audit.attempts import attempt
+from private_bandits.audit.attempts import Answer, attempt
 from private_bandits.audit.report import Part, Report
 from private_bandits.audit.scenario import Scenario, has, play
 from private_bandits.audit.target import Target
@@ -184,6 +184,7 @@ def _look_outside(
 ) -> None:
     assert target.claim is not None
     agent = target.make()
+    heard = _heard(target)
     shows = any(has(agent, name) for name in ("estimates", "ledger"))
     worlds = outside.Worlds(target, processes)
     try:
@@ -195,11 +196,9 @@ def _look_outside(
             outcome = outside.examine(
                 target, target.claim, worlds, look, effort, FAILURE / 3, seed, partial(_advance, advance, begin, 0.5)
             )
-            report.parts.append(_part(outcome))
+            report.parts.append(_part(outcome, heard))
             if outcome.violated:
                 return
-            if not outcome.taken:
-                report.notes.append("from outside no reward could be told: every call of tell failed")
     finally:
         worlds.close()
 
@@ -208,15 +207,26 @@ def _advance(advance: Callable[[float], None], begin: float, part: float, share:
     advance(begin + part * share)
 
 
-def _part(outcome: outside.Outcome) -> Part:
+def _heard(target: Target) -> Answer:
+    """The answer to a first reward: of a few fresh agents, one that did not fail, if there is one."""
+    answers = (attempt(partial(_first_reward, target)) for _ in range(8))
+    return min(answers, key=lambda answer: answer.failed)
+
+
+def _first_reward(target: Target) -> None:
+    agent = target.make()
+    target.tell(agent, target.ask(agent, 0), target.high)
+
+
+def _part(outcome: outside.Outcome, heard: Answer) -> Part:
     symbol = "rho" if outcome.claim.notion == "zCDP" else "epsilon"
     text = f"{symbol} is at least {outcome.bound:.4g}, by {outcome.runs:,} runs of each world after the search"
     title = f"proven {outcome.bound:.4g}, claimed {outcome.claim.level:.6g}"
     evidence = f"{outcome.words}; {outcome.scenario}; wrong with probability at most {outcome.failure:.2g}"
     flaws = (inside.Flaw(title, evidence),) if outcome.violated else ()
-    unheard = not outcome.taken and not flaws
+    unheard = heard.failed and not flaws
     if unheard:
-        text = "could not be judged: the agent failed before it took any reward, in every run"
+        text = f"could not be judged: it failed at its first reward, whenever that was tried ({heard.words})"
     name = f"3 from outside, seeing {outcome.sees}"
     return Part(name, text, flaws, skipped=unheard, failed=unheard, outcome=outcome)
 

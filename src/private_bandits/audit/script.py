@@ -66,9 +66,17 @@ def _all_of(steps: list[tuple[int, float]], most: int) -> list[Script]:
     ]
 
 
-def steady_script(length: int) -> Script:
-    """One arm, one reward after the other, low and high in turn: for agents that release rarely."""
-    return tuple(move for i in range(length) for move in (Move("ask"), Move("tell", 0, float(i % 2), 0)))
+def steady_script(length: int, restart_after: int = 0) -> Script:
+    """One arm, one reward after the other, low and high in turn: for agents that release rarely.
+
+    restart_after: so many rewards, again and again.
+    """
+    moves: list[Move] = []
+    for i in range(length):
+        moves += [Move("ask"), Move("tell", 0, float(i % 2), 0)]
+        if restart_after and i % restart_after == restart_after - 1:
+            moves.append(Move("restart"))
+    return tuple(moves)
 
 
 def random_script(dice: random.Random, arms: int, length: int, restarts: bool = False, log: bool = False) -> Script:
