@@ -53,7 +53,7 @@ def examine(
     """Sampler, then releases. A right agent is accused with probability at most `failure`."""
     series = RELEASES * COORDINATES
     # Half of what each test could have: that far out, chi-square of counts has up to twice the tail of its limit.
-    found = Draws(level=failure / (len(SCALES) + 2 * (series + math.comb(series, 2))) / 2)
+    found = Draws(level=failure / (len(SCALES) + 2 * (3 * series + math.comb(series, 2))) / 2)
     _sampler(target.make(), draws, found)
     advance(0.5)
     if not found.flaws:
@@ -153,6 +153,12 @@ def _releases(target: Target, runs: int, found: Draws, noise_of: Callable[[int],
         text = f"coordinate {j} of release {i} in {len(draws)} runs (chi-square, p = {p:.2g}, "
         text += f"scale {np.std(draws) / _sd(kind):.3g} of it)"
         _judge(p, Flaw("the noise of a release is not of the size declared", text), found)
+        for half in (0, 1):
+            some = np.array([z for run, z in of_runs.items() if run % 2 == half])
+            p = _size(some, kind)
+            text = f"coordinate {j} of release {i} in {len(some)} runs, every second one (p = {p:.2g}, "
+            text += f"scale {np.std(some) / _sd(kind):.3g} of it)"
+            _judge(p, Flaw("the noise of a release is not of the size declared", text), found)
     for (one, x), (other, y) in combinations(enough.items(), 2):
         both = sorted(x.keys() & y.keys())  # not every run reaches every release
         p = _uncorrelated(np.array([x[run] for run in both]), np.array([y[run] for run in both]))
@@ -234,6 +240,18 @@ def _standard(kind: str) -> tuple[Floats, Floats]:
 
 def _sd(kind: str) -> float:
     return 1.0 if kind == "gaussian" else math.sqrt(2)
+
+
+def _size(noise: Floats, kind: str) -> float:
+    """p-value of the sum of squares, or of the absolute values where noise is Laplace; two-sided."""
+    from scipy.stats import chi2, gamma
+
+    if not len(noise):
+        return 1.0
+    total, limit = (
+        ((noise**2).sum(), chi2(len(noise))) if kind == "gaussian" else (np.abs(noise).sum(), gamma(len(noise)))
+    )
+    return float(min(1.0, 2 * min(limit.cdf(total), limit.sf(total))))
 
 
 def _uncorrelated(x: Floats, y: Floats) -> float:

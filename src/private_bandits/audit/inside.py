@@ -24,7 +24,7 @@ from typing import NamedTuple
 from private_bandits.audit.attempts import attempt
 from private_bandits.audit.evidence import ROUNDING, own_claim
 from private_bandits.audit.replay import Change, Changes, Trace, first_difference, replay
-from private_bandits.audit.script import Script, mutated, random_script, short_scripts, steady_script
+from private_bandits.audit.script import Script, mutated, random_script, restarted_script, short_scripts, steady_script
 from private_bandits.audit.target import Target
 
 MOVES = "something published moves though all releases are the same"
@@ -104,13 +104,13 @@ def _plan(target: Target, scripts: int, dice: random.Random) -> list[Step]:
     short = short_scripts(target.arms, most=25 * scripts)
     dice.shuffle(short)  # what is wrong shows up early
     half = [random_script(dice, target.arms, 32, log=i % 2 == 1) for i in range(scripts)]
-    long = [random_script(dice, target.arms, 100, log=i % 2 == 0) for i in range(scripts)]
-    count = max(2, scripts // 5)
+    long = [random_script(dice, target.arms, 80, log=i % 2 == 0) for i in range(scripts)]
+    count = max(1 if scripts < 3 else 2, scripts // 5)
     lasting = [random_script(dice, target.arms, 25, restarts=True, log=i % 2 == 1) for i in range(count)]
     plan = [Step(target, s, 99) for s in half[: scripts // 2]]
     if target.takes_path:
-        plan += [Step(target, steady_script(9, restart_after=2), 9), *(Step(target, s, 6) for s in lasting)]
-    plan += [Step(target, s, 99) for s in short] + [Step(target, s, 20) for s in long]
+        plan += [Step(target, restarted_script(5), 9), *(Step(target, s, 6) for s in lasting)]
+    plan += [Step(target, s, 99) for s in short] + [Step(target, s, 16) for s in long]
     plan += [Step(other, s, 20) for other in target.also for s in half[scripts // 2 :]]
     late = held_again_after(target)
     return plan + ([Step(target, steady_script(late), 5)] if late > LATE else [])

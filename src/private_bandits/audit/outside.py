@@ -260,7 +260,8 @@ def _search(
     for staged, own in islice(stages, effort.scenarios // 3):
         left.append(_balanced(target, worlds, staged, own, max(2, effort.pilot // 10)))
     while len(left) < effort.scenarios:
-        left.append(with_more(random_scenario(dice, target.arms, target.may_play, effort.longest), dice, target))
+        drawn = random_scenario(dice, target.arms, target.may_play, effort.longest)
+        left.append(with_more(drawn, dice, target, len(left)))
     seen: dict[Scenario, tuple[list[View], list[View]]] = {}
     runs = effort.pilot
     for step in range(ROUNDS):

@@ -92,23 +92,22 @@ def plain_scenarios(arms: int, longest: int) -> list[Scenario]:
     return found
 
 
-def with_more(scenario: Scenario, dice: random.Random, target: Target) -> Scenario:
-    """The scenario, in half of the cases with something that the target's agents have beside ask and tell."""
-    ways = []
+def with_more(scenario: Scenario, dice: random.Random, target: Target, turn: int) -> Scenario:
+    """The scenario, at every second turn with something that the target's agents have beside ask and tell."""
+    ways: list[Scenario] = []
     if (target.asks_many or target.tells_many) and not target.private_contexts:
-        ways.append({"together": True, "batch": dice.choice((2, 3, 4))})
+        ways.append(replace(scenario, together=True, batch=dice.choice((2, 3, 4))))
     if target.takes_logs:
         log = min(scenario.steps, dice.choice((1, 2, len(scenario.levels), scenario.steps)))
-        ways.append({"log": log, "secret": dice.randrange(log)})
+        ways.append(replace(scenario, log=log, secret=dice.randrange(log)))
     if target.also:
-        ways.append({"option": dice.randrange(1, len(target.also) + 1), "people": dice.choice((0, 3))})
+        option, people = dice.randrange(1, len(target.also) + 1), dice.choice((0, 3))
+        ways.append(replace(scenario, option=option, people=people, batch=2))
     if target.names_people:
-        ways.append({"people": dice.choice((2, 5))})
-    if target.takes_path and dice.random() < 0.5:  # ten times as slow
-        ways.append({"restart": dice.randrange(1, scenario.steps + 1)})
-    if not ways or dice.random() < 0.5:
-        return scenario
-    return replace(scenario, **dice.choice(ways))  # type: ignore[arg-type]
+        ways.append(replace(scenario, people=dice.choice((2, 5))))
+    if target.takes_path:
+        ways.append(replace(scenario, restart=dice.randrange(1, scenario.steps + 1), batch=2))
+    return ways[turn // 2 % len(ways)] if ways and turn % 2 else scenario
 
 
 def staged_scenarios(dice: random.Random, arms: int, may_play: bool, longest: int) -> Iterator[tuple[Scenario, int]]:

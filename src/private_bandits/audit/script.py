@@ -66,17 +66,19 @@ def _all_of(steps: list[tuple[int, float]], most: int) -> list[Script]:
     ]
 
 
-def steady_script(length: int, restart_after: int = 0) -> Script:
-    """One arm, one reward after the other, low and high in turn: for agents that release rarely.
+def steady_script(length: int) -> Script:
+    """One arm, one reward after the other, low and high in turn: for agents that release rarely."""
+    return tuple(move for i in range(length) for move in (Move("ask"), Move("tell", 0, float(i % 2), 0)))
 
-    restart_after: so many rewards, again and again.
-    """
-    moves: list[Move] = []
-    for i in range(length):
-        moves += [Move("ask"), Move("tell", 0, float(i % 2), 0)]
-        if restart_after and i % restart_after == restart_after - 1:
-            moves.append(Move("restart"))
-    return tuple(moves)
+
+def restarted_script(restarts: int) -> Script:
+    """One arm; after one reward, then after two at once, and so on in turn, a restart. A decision is always open."""
+    moves = [Move("ask")]
+    for i in range(restarts):
+        rows = (Row(1.0, 0), Row(0.0, 0))
+        moves += [Move("ask many", count=2), Move("batch", rows=rows) if i % 2 else Move("tell", 0, 1.0, 0)]
+        moves.append(Move("restart"))
+    return (*moves, Move("batch", rows=(Row(1.0, 0), Row(1.0, 0))))
 
 
 def random_script(dice: random.Random, arms: int, length: int, restarts: bool = False, log: bool = False) -> Script:
@@ -104,8 +106,8 @@ def _random_move(dice: random.Random, plays: Sequence[int | None], shares: Seque
 
 
 def _random_log(dice: random.Random, arms: int, shares: Sequence[float]) -> Move:
-    """A few rewards of a few arms, some of them of the same people as later ones."""
-    rows = [Row(dice.choice(shares), dice.randrange(arms), dice.randrange(4)) for _ in range(dice.randrange(2, 7))]
+    """A few rewards of a few arms, of two people who come back later."""
+    rows = [Row(dice.choice(shares), dice.randrange(arms), dice.randrange(2)) for _ in range(dice.randrange(3, 8))]
     return Move("log", rows=tuple(rows))
 
 
