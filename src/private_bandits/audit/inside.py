@@ -16,15 +16,24 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple
 
 from private_bandits.audit.attempts import attempt
 from private_bandits.audit.evidence import ROUNDING, own_claim
 from private_bandits.audit.replay import Change, Changes, Trace, first_difference, replay
-from private_bandits.audit.script import Script, mutated, random_script, restarted_script, short_scripts, steady_script
+from private_bandits.audit.script import (
+    Script,
+    crowded_script,
+    logged_scripts,
+    mutated,
+    random_script,
+    restarted_script,
+    short_scripts,
+    steady_script,
+)
 from private_bandits.audit.target import Target
 
 MOVES = "something published moves though all releases are the same"
@@ -110,6 +119,8 @@ def _plan(target: Target, scripts: int, dice: random.Random) -> list[Step]:
     plan = [Step(target, s, 99) for s in half[: scripts // 2]]
     if target.takes_path:
         plan += [Step(target, restarted_script(5), 9), *(Step(target, s, 6) for s in lasting)]
+    logged = [Step(one, s, 99) for one in (target, *target.also) if one.takes_logs for s in logged_scripts(one.arms)]
+    plan += logged + [Step(one, crowded_script(6), 99) for one in (target, *target.also)]
     plan += [Step(target, s, 99) for s in short] + [Step(target, s, 16) for s in long]
     plan += [Step(other, s, 20) for other in target.also for s in half[scripts // 2 :]]
     late = held_again_after(target)
@@ -191,11 +202,19 @@ def _changes(target: Target, base: Trace, most: int, dice: random.Random) -> lis
         others |= {number: _other_people(target, number, base, dice) for number in range(len(base.asked))}
     if target.unit == "person":
         everyone = sorted({base.person(number) for number in others})
-        return [{i: others[i][0] for i in others if base.person(i) == who} for who in everyone]
+        every = [_all_of_one(base, [i for i in others if base.person(i) == who], others) for who in everyone]
+        return [change for changes in every for change in changes]
     found: list[Changes] = [{i: changes[0]} for i, changes in others.items()]
     found += [{i: change} for i in list(base.told)[:1] for change in others[i][1:]]
     dice.shuffle(found)
     return found[:most]
+
+
+def _all_of_one(base: Trace, own: list[int], others: Mapping[int, list[Change]]) -> list[Changes]:
+    """Everything of one person changed: each as if alone, and all rewards to the same end, where changes add up."""
+    ends = [{i: replace(others[i][0], reward=end) for i in own} for end in (0.0, 1.0)]
+    moved = [changes for changes in ends if any(base.told.get(i) != changes[i].reward for i in own)]
+    return [{i: others[i][0] for i in own}, *moved]
 
 
 def _other_rewards(share: float, logged: bool) -> list[Change]:

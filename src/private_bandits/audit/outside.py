@@ -255,7 +255,7 @@ def _search(
     """Successive halving: plain and random scenarios first, then the better ones beside changes of them."""
     left = plain_scenarios(target.arms, effort.longest)
     dice.shuffle(left)
-    left = left[: effort.scenarios // 3]
+    left = [with_more(plain, dice, target, i) for i, plain in enumerate(left[: effort.scenarios // 3])]
     stages = staged_scenarios(dice, target.arms, target.may_play, effort.longest)
     for staged, own in islice(stages, effort.scenarios // 3):
         left.append(_balanced(target, worlds, staged, own, max(2, effort.pilot // 10)))

@@ -81,6 +81,21 @@ def restarted_script(restarts: int) -> Script:
     return (*moves, Move("batch", rows=(Row(1.0, 0), Row(1.0, 0))))
 
 
+def logged_scripts(arms: int) -> list[Script]:
+    """Logs of one reward, and of people with more than they may tell; then more rewards of the same people."""
+    other = arms - 1
+    few = (Row(1.0, 0, 0),)
+    many = (Row(0.0, 0, 0), Row(1.0, 0, 0), Row(1.0, other, 0), Row(1.0, other, 1))
+    later = [move for i in range(4) for move in (Move("ask", person=i // 2), Move("tell", 0, 1.0, 0))]
+    return [(Move("log", rows=few), *later), (Move("log", rows=many), *later)]
+
+
+def crowded_script(rounds: int) -> Script:
+    """Two people who ask for two decisions at once, and tell one of them: more and more are open."""
+    pairs = [(Move("ask many", person=i % 2, count=2), Move("tell", 1, 1.0, 0)) for i in range(rounds)]
+    return tuple(move for pair in pairs for move in pair)
+
+
 def random_script(dice: random.Random, arms: int, length: int, restarts: bool = False, log: bool = False) -> Script:
     """Random moves. In some scripts all rewards are high, or low, or go to two arms: long episodes, large sums.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -278,27 +278,41 @@ def _with_found_abilities(target: Target) -> Target:
 
 
 def _asks_many(target: Target) -> bool:
+    """Whether ask(n=2) makes two of what ask() makes one of."""
     agent = target.make()
     if not accepts(agent.ask, "n"):
         return False
-    found = agent.ask(n=2)
-    return isinstance(found, Sequence) and not isinstance(found, str) and len(found) == 2
+    one, two = agent.ask(), agent.ask(n=2)
+    return isinstance(two, Sequence) and len(two) == 2 and all(type(each) is type(one) for each in two)
 
 
 def _tells_many(target: Target) -> bool:
-    agent = target.make()
-    if not callable(getattr(agent, "tell_many", None)):
+    """Whether some batch is taken: others may be refused for their rewards, which is for the audit to find."""
+    if not callable(getattr(target.make(), "tell_many", None)):
         return False
-    agent.tell_many([(agent.ask(), target.low), (agent.ask(), target.high)])
-    return True
+    return _works_once(partial(_tell_batch, target, share) for share in (0.0, 0.5, 1.0))
+
+
+def _tell_batch(target: Target, share: float) -> None:
+    agent = target.make()
+    agent.tell_many([(agent.ask(), target.reward(share)), (agent.ask(), target.reward(share))])
 
 
 def _takes_logs(target: Target) -> bool:
-    agent = target.make()
-    if not callable(getattr(agent, "warm_start", None)):
+    """Whether some log is taken."""
+    if not callable(getattr(target.make(), "warm_start", None)):
         return False
-    agent.warm_start([target.log_row(0, share, 0, 0) for share in (0.0, 1.0)])
-    return True
+    return _works_once(partial(_start_from_log, target, share) for share in (0.0, 0.5, 1.0))
+
+
+def _start_from_log(target: Target, share: float) -> None:
+    target.make().warm_start([target.log_row(0, share, 0, 0), target.log_row(0, share, 0, 1)])
+
+
+def _works_once(calls: Iterable[Callable[[], Any]]) -> bool:
+    """Whether one of the calls does not fail. If all of them do, the last one's failure is raised."""
+    *first, last = calls
+    return any(not attempt(call).failed for call in first) or last() is None
 
 
 def _takes_reward_by_name(tell: Any) -> bool:
