@@ -76,8 +76,8 @@ class Report:
 
     @property
     def judged(self) -> bool:
-        """Whether any part could judge the agent."""
-        return not all(part.skipped for part in self.parts)
+        """Whether what the agent does could be judged, from inside or from outside: noise and ledger are not enough."""
+        return any(not part.skipped for part in self.parts if part.name[0] in "13")
 
     @property
     def verdict(self) -> str:
