@@ -141,6 +141,8 @@ TIGHT = [target for target in SHORTLY if " tight " in target.name and not target
 def test_every_shipped_policy_keeps_its_promise(target: Target, thoroughness: Thoroughness) -> None:
     report = audit(target, thoroughness, processes=1)
     assert not report.violated, report.to_dict()
+    assert not any(part.skipped for part in report.parts), report.to_dict()
+    assert report.notes == []
     expected = ["1", "2", "3", "3", "4"] if thoroughness.effort else ["1", "2", "4"]
     assert [part.name[0] for part in report.parts] == (expected if target.claim else ["1"])
 

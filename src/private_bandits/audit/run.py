@@ -124,7 +124,8 @@ def _look_inside(
 ) -> None:
     # Without a claim there is no cost to search for the largest of.
     scripts = much.scripts if target.claim is not None else -(-much.scripts // 3)
-    found = inside.examine(target, scripts, seed, lambda x: advance(x / 2))
+    examined = attempt(lambda: inside.examine(target, scripts, seed, lambda x: advance(x / 2)))
+    found = examined.value or inside.Sensitivity(blind=f"the audit stopped with {examined.words}")
     text = f"{found.replays:,} replays of neighbouring worlds"
     if found.blind:
         report.notes.append(f"the agent could not be judged from inside: {found.blind}")
@@ -183,8 +184,7 @@ def _look_outside(
     target: Target, much: Thoroughness, processes: int, seed: int, report: Report, advance: Callable[[float], None]
 ) -> None:
     assert target.claim is not None
-    agent = target.make()
-    heard = _heard(target)
+    agent, heard = attempt(target.make).value, _heard(target)
     shows = any(has(agent, name) for name in ("estimates", "ledger"))
     worlds = outside.Worlds(target, processes)
     try:
