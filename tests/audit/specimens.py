@@ -1,8 +1,8 @@
 """Specimens for the privacy audit: agents that keep their promise, and agents that break it in one known way.
 
-White specimens are built on this package's own agent, door and policy; black ones are small agents of their own with
-`ask` and `tell` only, on the standard library's random numbers (or numpy's). Each factory `make_<name>` can be called
-without arguments; its docstring names the flaw and the true cost. `SPECIMENS` lists them all.
+White specimens are built on this package's own agent, door and policy; black ones are small agents of their own, most
+with `ask` and `tell` only, on the standard library's random numbers (or numpy's). Each factory `make_<name>` can be
+called without arguments; its docstring names the flaw and the true cost. `SPECIMENS` lists them all.
 
 Costs are per reward, in rho of zCDP, rewards in [0, 1], with the neighbours and the adversary of docs/guarantees.md:
 every other reward, the action played and the order of tells are the adversary's choice.
@@ -1261,8 +1261,526 @@ def make_white_tell_answers_sum(seed: int | None = None) -> pb.Agent:
     return _TellAnswers(_policy(), seed=seed)
 
 
+# Calls that take several rewards or decisions at once.
+
+
+def _reward_in(item: Any) -> float:
+    """The reward of an item of a batch; of what is none, 0."""
+    value = item[1] if isinstance(item, (tuple, list)) and len(item) > 1 else 0.0
+    return 0.0 if isinstance(value, str) or math.isnan(value) else float(value)
+
+
+def _open_sums(agent: pb.Agent) -> list[float]:
+    return [e.totals.reveal()[0] / agent._steps for e in agent._private.episodes.values()]
+
+
+class _BatchInRounds(pb.Agent):
+    def tell_many(self, rewards: Any) -> None:
+        items = list(rewards)
+        super().tell_many(items[::2] + items[1::2])
+
+
+@correct()
+def make_white_batch_in_rounds(path: StrPath | None = None, give_up_after: int | None = None) -> pb.Agent:
+    """Correct: a batch is taken in another order, which only the places of its rewards decide."""
+    return _BatchInRounds(_policy(arms=3), path=path, give_up_after=give_up_after)
+
+
+@correct()
+def make_white_forgetful(path: StrPath | None = None) -> pb.Agent:
+    """Correct: decisions run out of time, and a person's third reward is dropped. The promise is for one reward."""
+    return _AnyoneAgent(_policy(), max_rewards_per_person=2, give_up_after=2, path=path)
+
+
+class _SortedBatch(pb.Agent):
+    def tell_many(self, rewards: Any) -> None:
+        super().tell_many(sorted(rewards, key=_reward_in))
+
+
+@specimen(cost=math.inf, shows="batches")
+def make_white_batch_sorted(path: StrPath | None = None) -> pb.Agent:
+    """A batch is taken in the order of its rewards: which one ends an episode, and whose comes first, depends on them.
+
+    Infinite: with two arms the order of the releases tells which reward was larger.
+    """
+    return _SortedBatch(_policy(), path=path)
+
+
+class _StopsAtZero(pb.Agent):
+    def tell_many(self, rewards: Any) -> None:
+        items = list(rewards)
+        low = [i for i, item in enumerate(items) if _reward_in(item) < 0.25]
+        super().tell_many(items[: low[0] + 1] if low else items)
+
+
+@specimen(cost=math.inf, shows="batches")
+def make_white_batch_stops_at_zero() -> pb.Agent:
+    """A batch ends with its first reward below 0.25; the decisions after it stay open: infinite."""
+    return _StopsAtZero(_policy())
+
+
+class _BatchErrorTells(pb.Agent):
+    def tell_many(self, rewards: Any) -> None:
+        items = list(rewards)
+        try:
+            super().tell_many(items)
+        except pb.errors.InvalidInput as error:
+            raise pb.errors.InvalidInput(f"{error}; the batch was {[_reward_in(item) for item in items]}") from None
+
+
+@specimen(cost=math.inf, shows="errors")
+def make_white_batch_error_tells_rewards() -> pb.Agent:
+    """A batch with a reward that is no number is refused with all of its rewards in the text: infinite."""
+    return _BatchErrorTells(_policy())
+
+
+class _AskManyPeeks(pb.Agent):
+    def ask(self, n: Any = None, *, actions: Any = None, person: str | None = None) -> Any:
+        if not isinstance(n, int) or n < 2:
+            return super().ask(n, actions=actions, person=person)
+        first = super().ask(1, actions=actions, person=person)
+        sums = _open_sums(self)
+        if sums and not self._public.policy.unseen:
+            self._public.policy.choice = sums.index(max(sums))
+        return first + super().ask(n - 1, actions=actions, person=person)
+
+
+@specimen(cost=math.inf, shows="several asks at once")
+def make_white_ask_many_peeks() -> pb.Agent:
+    """Of decisions asked for at once, all but the first follow the sums that are not released: infinite."""
+    return _AskManyPeeks(_policy())
+
+
+class _QuietNoise(ExactNoise):
+    """Has a thousandth of the noise that it declares, for as long as it is told to."""
+
+    quiet = False
+
+    def calibrate(self, kind: NoiseKind, level: float, sensitivity: int, dimension: int, number: int) -> Mechanism:
+        said = super().calibrate(kind, level, sensitivity, dimension, number)
+        used = super().calibrate(kind, 1e6 * level, sensitivity, dimension, number) if self.quiet else said
+        return replace(said, draw=used.draw)
+
+
+class _QuietAtTimes(pb.Agent):
+    """Some calls have nearly no noise."""
+
+    _source: _QuietNoise
+
+    @classmethod
+    def made(cls) -> pb.Agent:
+        agent = cls(_policy())
+        agent._source = agent._door._noise = _QuietNoise()
+        return agent
+
+    def _quietly(self, call: Callable[[], Any]) -> Any:
+        self._source.quiet = True
+        try:
+            return call()
+        finally:
+            self._source.quiet = False
+
+
+class _QuietBatches(_QuietAtTimes):
+    def tell_many(self, rewards: Any) -> None:
+        self._quietly(lambda: super(_QuietBatches, self).tell_many(rewards))
+
+
+@specimen(cost=math.inf, shows="batches")
+def make_white_batch_quiet() -> pb.Agent:
+    """Releases of a batch have a thousandth of the noise that the ledger tells: a million rho."""
+    return _QuietBatches.made()
+
+
+# Logs.
+
+
+class _QuietStart(_QuietAtTimes):
+    def warm_start(self, log: Any, **columns: Any) -> int:
+        found: int = self._quietly(lambda: super(_QuietStart, self).warm_start(log, **columns))
+        return found
+
+
+@specimen(cost=math.inf, shows="logs")
+def make_white_warm_start_quiet() -> pb.Agent:
+    """The releases of a log have a thousandth of the noise that the ledger tells: nearly raw, a million rho."""
+    return _QuietStart.made()
+
+
+class _NoisyStart(pb.Agent):
+    """Draws the noise of a log from another source than that of the door."""
+
+    factor = 1e6
+
+    def _start_from(self, decisions: int, rows: Any, sums: dict[int, Episode]) -> None:
+        source = self._door._noise
+        self._door._noise = _OtherDraw(self.factor)
+        try:
+            super()._start_from(decisions, rows, sums)
+        finally:
+            self._door._noise = source
+
+
+@specimen(cost=math.inf, shows="logs")
+def make_white_warm_start_other_noise(path: StrPath | None = None) -> pb.Agent:
+    """The releases of a log have a thousandth of the noise, drawn from a source of their own: a million rho."""
+    return _NoisyStart(_policy(), path=path)
+
+
+class _StartShowsRaw(pb.Agent):
+    def _start_from(self, decisions: int, rows: Any, sums: dict[int, Episode]) -> None:
+        raw = {key: first.totals.reveal()[0] / first.grid.steps / first.count for key, first in sums.items()}
+        super()._start_from(decisions, rows, sums)
+        for key, mean in raw.items():
+            self._public.policy.means[key] = mean
+        _choose_again(self)
+
+
+@specimen(cost=math.inf, shows="logs")
+def make_white_warm_start_raw_means() -> pb.Agent:
+    """A log is released as it should be, and then the means are put back as they were: infinite."""
+    return _StartShowsRaw(_policy())
+
+
+class _StartKeepsSums(pb.Agent):
+    def _start_from(self, decisions: int, rows: Any, sums: dict[int, Episode]) -> None:
+        whole = {key: first.dump() for key, first in sums.items()}
+        super()._start_from(decisions, rows, sums)
+        for key, data in whole.items():
+            self._private.episodes[key] = Episode.load(data | {"number": 2}, self._door.grid)
+
+
+@specimen(cost=1.0, shows="logs")
+def make_white_warm_start_in_two_episodes() -> pb.Agent:
+    """The rewards of a log are in the first release of their arm, and in the second one again: 2 rho."""
+    return _StartKeepsSums(_policy())
+
+
+class _StartForgetsPeople(_AnyoneAgent):
+    def _start_from(self, decisions: int, rows: Any, sums: dict[int, Episode]) -> None:
+        super()._start_from(decisions, [(*row[:3], None) for row in rows], sums)
+
+
+@specimen(cost=2.0, shows="logs")
+def make_white_warm_start_forgets_people() -> pb.Agent:
+    """Rewards of a log do not count for the limit of two a person: four of one person cost 4 rho."""
+    return _StartForgetsPeople(_policy(), max_rewards_per_person=2, unit="person")
+
+
+class _StartSorted(_AnyoneAgent):
+    def warm_start(self, log: Any, **columns: Any) -> int:
+        return super().warm_start(sorted(log, key=_reward_in, reverse=True), **columns)
+
+
+@specimen(cost=math.inf, shows="logs")
+def make_white_warm_start_keeps_best() -> pb.Agent:
+    """Of a person with more rewards than the limit, the best of the log count, and not the first: infinite."""
+    return _StartSorted(_policy(), max_rewards_per_person=2)
+
+
+class _StartDropsZeros(pb.Agent):
+    def warm_start(self, log: Any, **columns: Any) -> int:
+        rows = list(log)
+        return super().warm_start([row for row in rows if _reward_in(row) > 0] or rows[:1], **columns)
+
+
+@specimen(cost=math.inf, shows="logs")
+def make_white_warm_start_drops_zeros() -> pb.Agent:
+    """Rewards of 0 in a log count as missing, which the counts of the first releases show: infinite."""
+    return _StartDropsZeros(_policy())
+
+
+class _StartErrorTells(pb.Agent):
+    def warm_start(self, log: Any, **columns: Any) -> int:
+        try:
+            return super().warm_start(log, **columns)
+        except pb.errors.InvalidInput as error:
+            error.add_note(f"rewards from {min(map(_reward_in, log), default=0)}")
+            raise
+
+
+@specimen(cost=math.inf, shows="errors")
+def make_white_warm_start_error_tells() -> pb.Agent:
+    """A log with an unknown arm is refused with its lowest reward in a note: infinite."""
+    return _StartErrorTells(_policy())
+
+
+# Options: a limit for people, decisions that run out of time; and files.
+
+
+class _LimitByReward(_AnyoneAgent):
+    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
+        refused = super()._take(told)
+        person = told[1].person
+        if refused is None and told[3] < self._steps / 2 and person is not None:
+            self._people.count_rewards_of(person, -1)
+        return refused
+
+
+@specimen(cost=math.inf, shows="person")
+def make_white_limit_by_reward() -> pb.Agent:
+    """Only rewards above 0.5 count for a person's limit, so that what is dropped later tells them: infinite."""
+    return _LimitByReward(_policy(), max_rewards_per_person=1)
+
+
+class _ExpiresByReward(pb.Agent):
+    def _give_up_old(self, newest: str) -> None:
+        super()._give_up_old(newest)
+        if sum(_open_sums(self)) > 0.75:
+            for key in [key for key in self._public.open if key != newest]:
+                self._give_up(key, self._public.open[key])
+
+
+@specimen(cost=math.inf, shows="decisions that run out of time")
+def make_white_expires_by_reward(give_up_after: int | None = None) -> pb.Agent:
+    """With give_up_after, open decisions run out of time at once where the open sums are high: infinite."""
+    return _ExpiresByReward(_policy(), give_up_after=give_up_after)
+
+
+class _DoublesAtOpen(pb.Agent):
+    def _wire(
+        self, settings: Settings, file: SqliteStore | None, door: Door, public: PublicState, private: PrivateState
+    ) -> None:
+        super()._wire(settings, file, door, public, private)
+        for episode in private.episodes.values():
+            episode.totals.add(HiddenTotals(episode.totals.reveal()))
+
+
+@specimen(cost=math.inf, shows="restart")
+def make_white_sums_doubled_at_open(path: StrPath | None = None) -> pb.Agent:
+    """A restart counts the open sums twice: 4 rho after one restart. None without a path."""
+    return _DoublesAtOpen(_policy(), path=path)
+
+
+class _FullAtOpen(pb.Agent):
+    def _wire(
+        self, settings: Settings, file: SqliteStore | None, door: Door, public: PublicState, private: PrivateState
+    ) -> None:
+        super()._wire(settings, file, door, public, private)
+        if sum(_open_sums(self)) > 0.75 and public.open:
+            self._give_up(*next(iter(public.open.items())))
+
+
+@specimen(cost=math.inf, shows="restart")
+def make_white_gives_up_at_open(path: StrPath | None = None) -> pb.Agent:
+    """A restart gives the oldest open decision up where the open sums are high: infinite. None without a path."""
+    return _FullAtOpen(_policy(), path=path)
+
+
+# Failures, and the words of errors beside their text.
+
+
+class _FailsByRelease(pb.AdaCUCB):
+    def learn(self, state: DoublingState, release: Release, step: int) -> None:
+        if release.number > 2 and release.values[0] > 2:
+            raise ArithmeticError("such a sum is not expected")
+        super().learn(state, release, step)
+
+
+@correct()
+def make_white_learn_fails_by_release() -> pb.Agent:
+    """Correct: the policy fails at a large release, which everybody may know."""
+    return pb.Agent(_policy(kind=_FailsByRelease))
+
+
+class _ExitsByRelease(pb.AdaCUCB):
+    def learn(self, state: DoublingState, release: Release, step: int) -> None:
+        if release.number > 2 and release.values[0] < -1:
+            raise SystemExit(3)
+        super().learn(state, release, step)
+
+
+@correct()
+def make_white_learn_exits_by_release() -> pb.Agent:
+    """Correct: the policy wants to end the process at a low release, which everybody may know."""
+    return pb.Agent(_policy(kind=_ExitsByRelease))
+
+
+class _RestsAtTimes(pb.AdaCUCB):
+    def recommend(self, state: DoublingState, waiting: Any, arrived: Any, step: int) -> int:
+        if step % 5 == 0 and sum(waiting) > 1:
+            raise RuntimeError(f"step {step} has to wait for {sum(waiting)} rewards")
+        return super().recommend(state, waiting, arrived, step)
+
+
+@correct()
+def make_white_recommend_fails_by_step() -> pb.Agent:
+    """Correct: every fifth ask fails while two decisions are open, which everybody may know."""
+    return pb.Agent(_policy(kind=_RestsAtTimes))
+
+
+class _PublicNotes(pb.Agent):
+    def _find(self, decision: pb.Decision | str) -> Any:
+        try:
+            return super()._find(decision)
+        except pb.errors.PrivateBanditsError as error:
+            error.add_note(f"{self._public.asked} decisions so far, {len(self._public.open)} open")
+            raise error from KeyError(len(self._door.ledger))
+
+
+@correct()
+def make_white_public_notes(path: StrPath | None = None) -> pb.Agent:
+    """Correct: errors have notes, and a cause, that tell how many decisions and releases there were."""
+    return _PublicNotes(_policy(), path=path)
+
+
+class _NoteTellsSums(pb.Agent):
+    def _find(self, decision: pb.Decision | str) -> Any:
+        try:
+            return super()._find(decision)
+        except pb.errors.ClosedDecision as error:
+            error.add_note(f"sums in the works: {_open_sums(self)}")
+            raise
+
+
+@specimen(cost=math.inf, shows="errors")
+def make_white_note_tells_sums() -> pb.Agent:
+    """Telling a decision twice is refused with the open sums in a note: infinite."""
+    return _NoteTellsSums(_policy())
+
+
+class _CauseTellsSums(pb.Agent):
+    def _find(self, decision: pb.Decision | str) -> Any:
+        try:
+            return super()._find(decision)
+        except pb.errors.UnknownDecision as error:
+            raise pb.errors.UnknownDecision("unknown") from ValueError(f"{error}: {_open_sums(self)}")
+
+
+@specimen(cost=math.inf, shows="errors")
+def make_white_cause_tells_sums() -> pb.Agent:
+    """Telling an unknown decision is refused because of an error that has the open sums in its text: infinite."""
+    return _CauseTellsSums(_policy())
+
+
+class _ContextTellsSums(pb.Agent):
+    def tell_many(self, rewards: Any) -> None:
+        items = list(rewards)
+        try:
+            if len({repr(item) for item in items}) < len(items):
+                raise ValueError(f"twice in a batch, beside {_open_sums(self)}")
+        except ValueError:
+            raise pb.errors.ClosedDecision("a decision is twice in the batch") from None
+        super().tell_many(items)
+
+
+@specimen(cost=math.inf, shows="errors")
+def make_white_context_tells_sums() -> pb.Agent:
+    """A batch with a decision twice is refused while another error, with the open sums, is handled: infinite.
+
+    `from None` hides it from a traceback, and from nobody who reads __context__.
+    """
+    return _ContextTellsSums(_policy())
+
+
+class _AttributeTellsSums(pb.Agent):
+    def give_up(self, decision: pb.Decision | str) -> None:
+        try:
+            super().give_up(decision)
+        except pb.errors.PrivateBanditsError as error:
+            error.sums = _open_sums(self)  # type: ignore[attr-defined]
+            raise
+
+
+@specimen(cost=math.inf, shows="errors")
+def make_white_error_attribute_tells_sums() -> pb.Agent:
+    """Giving an unknown decision up is refused with an error that has the open sums as an attribute: infinite."""
+    return _AttributeTellsSums(_policy())
+
+
+class _NoiseNoteTellsSums(pb.Agent):
+    def _take_all(self, batch: list[_Told]) -> None:
+        try:
+            super()._take_all(batch)
+        except pb.errors.NoiseFailed as error:
+            error.add_note(f"left over: {_open_sums(self)}")
+            raise
+
+
+@specimen(cost=math.inf, shows="errors")
+def make_white_noise_failure_tells_sums() -> pb.Agent:
+    """A batch whose noise cannot be drawn is refused with the open sums in a note: infinite."""
+    return _NoiseNoteTellsSums(_policy())
+
+
+class _FailureCounts(pb.Agent):
+    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
+        refused = super()._take(told)
+        if isinstance(refused, pb.errors.NoiseFailed):
+            self._private.episodes[told[2]].add((1,), told[3])
+        return refused
+
+
+@specimen(cost=2.0, shows="noise that cannot be drawn")
+def make_white_noise_failure_counts_twice() -> pb.Agent:
+    """A reward whose release failed counts, and is open to be told again: 4 rho."""
+    return _FailureCounts(_policy())
+
+
+class _TellsPolicy(pb.Agent):
+    """Tells its policy, which should not know, whether the sum that a reward goes into is above 0.75."""
+
+    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
+        episode = self._private.episodes.get(told[2])
+        total = told[3] + (episode.totals.reveal()[0] if episode else 0)
+        object.__setattr__(self._policy, "rich", total > 0.75 * self._steps)
+        return super()._take(told)
+
+
+class _LearnFailsWhenRich(pb.AdaCUCB):
+    def learn(self, state: DoublingState, release: Release, step: int) -> None:
+        if release.number > 2 and getattr(self, "rich", False):
+            raise ArithmeticError("too much")
+        super().learn(state, release, step)
+
+
+@specimen(cost=math.inf, shows="failures")
+def make_white_learn_fails_by_raw_sum() -> pb.Agent:
+    """The policy fails at a release whose sum, without noise, is high: infinite."""
+    return _TellsPolicy(_policy(kind=_LearnFailsWhenRich))
+
+
+class _RecommendFailsWhenRich(pb.AdaCUCB):
+    def recommend(self, state: DoublingState, waiting: Any, arrived: Any, step: int) -> int:
+        if step % 3 == 0 and getattr(self, "rich", False):
+            raise ArithmeticError("too much")
+        return super().recommend(state, waiting, arrived, step)
+
+
+@specimen(cost=math.inf, shows="failures")
+def make_white_recommend_fails_by_raw_sum() -> pb.Agent:
+    """Every third ask fails if the last reward made its sum high: infinite."""
+    return _TellsPolicy(_policy(kind=_RecommendFailsWhenRich))
+
+
+class _DueExitsWhenRich(pb.AdaCUCB):
+    def due(self, state: DoublingState, key: int, count: int, arrived: Any) -> bool:
+        if count == 2 and getattr(self, "rich", False):
+            raise SystemExit("enough")
+        return super().due(state, key, count, arrived)
+
+
+@specimen(cost=math.inf, shows="failures")
+def make_white_due_exits_by_raw_sum() -> pb.Agent:
+    """The policy wants to end the process with the second reward of an episode, if their sum is high: infinite."""
+    return _TellsPolicy(_policy(kind=_DueExitsWhenRich))
+
+
+class _FailureTellsSum(pb.Agent):
+    def _learn(self, row: Release) -> None:
+        if row.number == 5:
+            raise RuntimeError(f"stuck, with {_open_sums(self)} to go")
+        super()._learn(row)
+
+
+@specimen(cost=math.inf, shows="failures")
+def make_white_failure_tells_sums() -> pb.Agent:
+    """The fifth release always fails, with the open sums in the words: infinite."""
+    return _FailureTellsSum(_policy())
+
+
 # ---------------------------------------------------------------------------------------------------------------------
-# B. Black specimens: ask and tell only. Nothing below uses private_bandits.
+# B. Black specimens: agents of their own. Nothing below uses private_bandits.
 
 
 class Pick(NamedTuple):
@@ -2151,3 +2669,139 @@ class Pauses(Remembering):
 def make_black_pauses_after_zeros() -> BlackBox:
     """After three raw zeros in a row an ask is refused, once: infinite, through the error alone."""
     return Pauses(2)
+
+
+# Agents that have more than ask and tell.
+
+
+class Able(Remembering):
+    """Asks for several decisions, takes several rewards, and starts from a log of (arm, reward)."""
+
+    def ask(self, n: int | None = None) -> Any:
+        return super().ask() if n is None else [self.next_of(i) for i in range(n)]
+
+    def next_of(self, place: int) -> Any:
+        """A decision that is asked for with others, at this place."""
+        return super().ask()
+
+    def tell_many(self, rewards: Any) -> Any:
+        for item in rewards:
+            decision, reward, *played = item
+            self.tell(decision, reward, played=played[0] if played else None)
+
+    def warm_start(self, log: Any) -> Any:
+        for arm, reward in log:
+            self.learn(int(arm), self.check(reward))
+        return len(log)
+
+
+@correct()
+def make_black_able() -> BlackBox:
+    """Correct: doubling UCB with ask(n), tell_many and warm_start."""
+    return Able(2)
+
+
+class Unlike(Doubling):
+    """Its methods have the names of this package's, and other arguments."""
+
+    def ask(self, n: str = "x") -> Any:
+        return super().ask()
+
+    def tell_many(self, decisions: Any, rewards: Any) -> None:
+        for decision, reward in zip(decisions, rewards, strict=True):
+            self.tell(decision, reward)
+
+    def warm_start(self, path: Any) -> None:
+        raise FileNotFoundError(f"no such file: {path}")
+
+
+@correct()
+def make_black_unlike() -> BlackBox:
+    """Correct: its tell_many and warm_start want other arguments than this package's."""
+    return Unlike(2)
+
+
+class BatchAnswers(Able):
+    def tell_many(self, rewards: Any) -> float:
+        super().tell_many(rewards)
+        return sum(self.of(0)) + sum(self.of(1))
+
+
+@specimen(cost=math.inf, shows="tell_many's answer")
+def make_black_batch_answers_sum() -> BlackBox:
+    """tell_many returns the sum of all rewards: infinite."""
+    return BatchAnswers(2)
+
+
+class BatchStops(Able):
+    def tell_many(self, rewards: Any) -> None:
+        for decision, reward, *_ in rewards:
+            self.tell(decision, reward)
+            if reward < 0.25:
+                raise RuntimeError("the rest can wait")
+
+
+@specimen(cost=math.inf, shows="errors")
+def make_black_batch_stops_at_zero() -> BlackBox:
+    """A batch ends with its first reward below 0.25: infinite, through the error alone."""
+    return BatchStops(2)
+
+
+class AskManyRaw(Able):
+    def next_of(self, place: int) -> Any:
+        decision = super().next_of(place)
+        if not place:
+            return decision
+        self._open[decision.id] = self.raw_best()
+        return Pick(self.raw_best(), decision.id)
+
+
+@specimen(cost=math.inf)
+def make_black_ask_many_raw() -> BlackBox:
+    """Of decisions asked for at once, all but the first are the raw best arm: infinite."""
+    return AskManyRaw(2)
+
+
+class RawStart(Able):
+    def warm_start(self, log: Any) -> int:
+        super().warm_start(log)
+        for arm in range(self.arms):
+            if self.of(arm):
+                self.last[arm] = self.released[arm] = len(self.of(arm))
+                self.means[arm] = sum(self.of(arm)) / len(self.of(arm))
+        self.choice = self.best()
+        return len(log)
+
+
+@specimen(cost=math.inf)
+def make_black_warm_start_raw() -> BlackBox:
+    """A log's means are taken as they are: infinite."""
+    return RawStart(2)
+
+
+class NoteTells(Remembering):
+    def tell(self, decision: Any, reward: float, *, played: int | None = None) -> None:
+        try:
+            super().tell(decision, reward, played=played)
+        except LookupError as error:
+            error.add_note(f"told so far: {sum(r for _, r in self.told)}")
+            raise
+
+
+@specimen(cost=math.inf, shows="errors")
+def make_black_note_tells_sum() -> BlackBox:
+    """Telling a decision twice is refused with the sum of all rewards in a note: infinite."""
+    return NoteTells(2)
+
+
+class Exits(Remembering):
+    def choose(self) -> int:
+        if [r for _, r in self.told[-2:]] == [0.0] * 2:
+            raise SystemExit("no luck")
+        return super().choose()
+
+
+@specimen(cost=math.inf)
+def make_black_exits_after_zeros() -> BlackBox:
+    """After two raw zeros in a row an ask wants to end the process: infinite."""
+    return Exits(2)

@@ -7,7 +7,7 @@ import os
 import random
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from multiprocessing import get_context
 from typing import Any
@@ -27,13 +27,23 @@ from private_bandits.audit.scenario import (
     play,
     random_scenario,
     staged_scenarios,
+    with_more,
 )
 from private_bandits.audit.scores import by_discriminant, by_prefix
 from private_bandits.audit.target import accepts
 from tests.audit.specimens import SPECIMENS, Specimen
 
 BLACK = [s for s in SPECIMENS.values() if s.group == "black"]
-BLATANT = ("no_noise", "first_release_raw", "win_stay_lose_shift", "rounding_only")
+BLATANT = (
+    "no_noise",
+    "first_release_raw",
+    "win_stay_lose_shift",
+    "rounding_only",
+    "batch_stops_at_zero",
+    "warm_start_raw",
+    "note_tells_sum",
+    "exits_after_zeros",
+)
 """Broken so badly that seconds are enough."""
 QUICK_RIGHT = ("plain_int",)
 SMALL = Effort(scenarios=24, pilot=40, learn=600, test=2000, longest=24)
@@ -198,7 +208,7 @@ def test_what_lies_inside_a_returned_object_was_not_shown() -> None:
 
 
 def test_a_scenario_says_what_it_does() -> None:
-    scenario = Scenario(4, 1, (0.5, -1.0), played=(None, 1), batch=2, looks=3)
+    scenario = Scenario(4, 1, (0.5, -1.0), (None, 1), 2, 3, together=True, log=1, people=2, option=1, restart=3)
     text = str(scenario)
     for part in (
         "4 rewards",
@@ -207,6 +217,11 @@ def test_a_scenario_says_what_it_does() -> None:
         "-, 1",
         "2 at a time",
         "3 more asks",
+        "by ask(n) and tell_many",
+        "first 1 rewards are a log",
+        "2 people in turn",
+        "other options, number 1",
+        "restarted after 3",
     ):
         assert part in text
 
@@ -216,10 +231,15 @@ def test_scenarios_stay_within_bounds() -> None:
     drawn = [random_scenario(dice, 3, True, 12) for _ in range(200)] + [
         scenario for scenario, _ in islice(staged_scenarios(dice, 3, True, 12), 200)
     ]
+    able = of_policy(pb.AdaCUCB(3, pb.zCDP(1)))
+    drawn += [with_more(random_scenario(dice, 3, True, 12), dice, able, turn) for turn in range(200)]
     for scenario in [*plain_scenarios(3, 12), *drawn]:
         for variant in (scenario, changed(scenario, dice, 12)):
             assert 1 <= variant.steps <= 12
             assert 0 <= variant.secret < variant.steps
+            assert 0 <= variant.log <= variant.steps
+            assert 0 <= variant.restart <= variant.steps
+            assert 0 <= variant.option <= len(able.also)
             assert all(level in (-1.0,) or 0 <= level <= 1 for level in variant.levels)
 
 
@@ -252,6 +272,76 @@ def test_play_tells_what_the_scenario_says() -> None:
     assert told == [(0, 1.0, None), (1, -1.0, None), (0, 3.0, None), (1, 1.0, 0)]
     assert actions == (0, 1, 0, 1, 0)
     assert shown == {}
+
+
+class Clerk:
+    """Writes down what it is told, and how."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def ask(self, n: int | None = None) -> Any:
+        self.calls.append(("ask", n))
+        return 0 if n is None else [0] * n
+
+    def tell(self, decision: int, reward: float, played: int | None = None) -> None:
+        self.calls.append(("tell", reward))
+
+    def tell_many(self, rewards: Any) -> None:
+        self.calls.append(("tell_many", [item[1:] for item in rewards]))
+
+    def warm_start(self, log: Any) -> None:
+        self.calls.append(("warm_start", log))
+
+
+def test_play_uses_what_an_agent_has_beside_ask_and_tell() -> None:
+    made: list[Clerk] = []
+
+    def make() -> Clerk:
+        made.append(Clerk())
+        return made[-1]
+
+    target = of_factory(make, pb.zCDP(1), arms=2)
+    assert (target.asks_many, target.tells_many, target.takes_logs) == (True, True, True)
+    scenario = Scenario(5, 1, (0.5, 0.25), (None, None, 1), batch=2, looks=1, together=True, log=2)
+    play(target, scenario, 1.0, look=False)
+    assert made[-1].calls == [
+        ("warm_start", [(0, 0.5), (1, 1.0)]),
+        ("ask", 2),
+        ("tell_many", [(0.25, 1), (0.5,)]),
+        ("ask", 1),
+        ("tell_many", [(0.5,)]),
+        ("ask", None),
+    ]
+    play(target, replace(scenario, together=False, log=0, batch=1, steps=1), 1.0, look=False)
+    assert made[-1].calls == [("ask", None), ("tell", 0.5), ("ask", None)]
+
+
+@pytest.mark.parametrize(("name", "able"), [("able", True), ("unlike", False), ("doubling_ucb", False)])
+def test_what_an_agent_has_beside_ask_and_tell_is_tried_out(name: str, able: bool) -> None:
+    found = SPECIMENS[f"black_{name}"]
+    target = of_factory(found.path, pb.zCDP(found.rho))
+    assert (target.asks_many, target.tells_many, target.takes_logs) == (able, able, able)
+    assert [words.split()[0] for words in target.unused] == (["tell_many", "warm_start"] if name == "unlike" else [])
+
+
+def test_a_restart_goes_on_where_the_agent_was() -> None:
+    """Without noise, so that runs can be compared."""
+    target = of_policy(pb.AdaCUCB(2, pb.NoPrivacy()))
+    scenario = Scenario(8, 3, (0.25, 0.75), batch=2, looks=4, together=True, log=1)
+    without, shown = play(target, scenario, 1.0, look=True)
+    again, shown_again = play(target, replace(scenario, restart=4), 1.0, look=True)
+    assert without == again
+    assert [shown[name] for name in shown if name.startswith("ledger")] == [
+        shown_again[name] for name in shown_again if name.startswith("ledger")
+    ]
+
+
+def test_other_options_are_used() -> None:
+    target = of_policy(pb.AdaCUCB(2, pb.NoPrivacy()))
+    scenario = Scenario(12, 3, (0.25, 0.75), looks=0, people=2)
+    rows = [play(target, replace(scenario, option=option), 1.0, look=True)[1]["rows"] for option in (0, 1, 2)]
+    assert rows[0] > rows[1] == rows[2]  # two people with two rewards each
 
 
 class Shows:

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 
 from private_bandits.agent import Agent
+from private_bandits.audit.attempts import attempt
 from private_bandits.audit.evidence import Floats
-from private_bandits.audit.inside import PATIENCE, Flaw, Instead
+from private_bandits.audit.inside import PATIENCE, Flaw
+from private_bandits.audit.replay import Instead
 from private_bandits.audit.target import Target
 from private_bandits.episode import Combined, Correlated, Episode, HiddenTotals
 from private_bandits.ledger import Release
@@ -51,11 +53,14 @@ def examine(
     """Sampler, then releases. A right agent is accused with probability at most `failure`."""
     series = RELEASES * COORDINATES
     # Half of what each test could have: that far out, chi-square of counts has up to twice the tail of its limit.
-    found = Draws(level=failure / (len(SCALES) + series + math.comb(series, 2)) / 2)
+    found = Draws(level=failure / (len(SCALES) + 2 * (3 * series + math.comb(series, 2))) / 2)
     _sampler(target.make(), draws, found)
     advance(0.5)
     if not found.flaws:
-        _releases(target, runs, found)
+        # Half of the runs ask for several decisions and tell their rewards at once: both must have the same noise.
+        _releases(target, runs, found, lambda run: noise_of_run(target, found, together=run % 2 == 1))
+    if not found.flaws and target.takes_logs:
+        _releases(target, runs, found, lambda run: noise_of_log(target, found))
     advance(0.9)
     if not found.flaws:
         _foreseen(target, found)
@@ -101,6 +106,7 @@ class Tap:
     def __init__(self, agent: Agent) -> None:
         self.sums: list[tuple[list[int], list[int]]] = []
         """Of every release: the sum of its weights, which is public, and the exact totals."""
+        self.rows: list[Release] = []
         self.draws = 0
         self._source: Any = agent._door._noise
         self._release = agent._door.release
@@ -122,14 +128,16 @@ class Tap:
 
     def _overhear(self, episode: Episode | Combined | Correlated) -> Release:
         self.sums.append((list(episode.weight_sums), episode.totals.reveal()))
-        return self._release(episode)
+        row = self._release(episode)
+        self.rows.append(row)
+        return row
 
 
-def _releases(target: Target, runs: int, found: Draws) -> None:
+def _releases(target: Target, runs: int, found: Draws, noise_of: Callable[[int], list[list[float]]]) -> None:
     """Every coordinate of every release by itself, over many runs, and any two of them together."""
     series: dict[tuple[int, int], dict[int, float]] = {}
     for run in range(runs):
-        noise = noise_of_run(target, found)
+        noise = noise_of(run)
         found.releases += len(noise)
         if found.flaws:
             return
@@ -145,6 +153,12 @@ def _releases(target: Target, runs: int, found: Draws) -> None:
         text = f"coordinate {j} of release {i} in {len(draws)} runs (chi-square, p = {p:.2g}, "
         text += f"scale {np.std(draws) / _sd(kind):.3g} of it)"
         _judge(p, Flaw("the noise of a release is not of the size declared", text), found)
+        for half in (0, 1):
+            some = np.array([z for run, z in of_runs.items() if run % 2 == half])
+            p = _size(some, kind)
+            text = f"coordinate {j} of release {i} in {len(some)} runs, every second one (p = {p:.2g}, "
+            text += f"scale {np.std(some) / _sd(kind):.3g} of it)"
+            _judge(p, Flaw("the noise of a release is not of the size declared", text), found)
     for (one, x), (other, y) in combinations(enough.items(), 2):
         both = sorted(x.keys() & y.keys())  # not every run reaches every release
         p = _uncorrelated(np.array([x[run] for run in both]), np.array([y[run] for run in both]))
@@ -152,16 +166,43 @@ def _releases(target: Target, runs: int, found: Draws) -> None:
         _judge(p, Flaw("noise goes together that should be independent", text), found)
 
 
-def noise_of_run(target: Target, found: Draws) -> list[list[float]]:
-    """The noise of each release of a run, one number a coordinate, in units of its declared scale."""
+def noise_of_run(target: Target, found: Draws, together: bool = False) -> list[list[float]]:
+    """The noise of each release of a run, one number a coordinate, in units of its declared scale.
+
+    together: decisions are asked for, and rewards told, two at once.
+    """
     agent = target.make()
     tap = Tap(agent)
+    # A run that fails has shown something until then, and to leave it out would be to choose by what was released.
+    attempt(lambda: _play(target, agent, 2 if together else 1))
+    return _noise_of(target, agent, tap, found)
+
+
+def noise_of_log(target: Target, found: Draws) -> list[list[float]]:
+    """The same of the releases that a log begins with."""
+    agent = target.make()
+    tap = Tap(agent)
+    rows = [target.log_row(i % target.arms, i % 2, i, i) for i in range(2 * target.arms)]
+    attempt(lambda: agent.warm_start(rows))
+    return _noise_of(target, agent, tap, found)
+
+
+def _play(target: Target, agent: Any, at_once: int) -> None:
     i = 0
     most = 64 * target.arms if agent.policy.factor is None else PATIENCE
     while i < 4 * target.arms or (i < most and not _enough(agent)):
-        agent.tell(target.ask(agent, i), (target.low, target.high)[i % 2])
-        i += 1
-    rows = agent.ledger.rows
+        if at_once == 1:
+            agent.tell(target.ask(agent, i), target.reward(i % 2))
+        else:
+            decisions = target.ask(agent, i, many=at_once)
+            agent.tell_many([(decision, target.reward((i + j) % 2)) for j, decision in enumerate(decisions)])
+        i += at_once
+
+
+def _noise_of(target: Target, agent: Any, tap: Tap, found: Draws) -> list[list[float]]:
+    rows = attempt(lambda: agent.ledger.rows).value
+    if rows is None:  # an agent that failed may show nothing any more
+        rows = tap.rows
     if tap.draws != len(rows):
         text = f"noise was drawn {tap.draws} times for {len(rows)} rows of the ledger"
         found.flaws.append(Flaw("one draw per release", text))
@@ -199,6 +240,18 @@ def _standard(kind: str) -> tuple[Floats, Floats]:
 
 def _sd(kind: str) -> float:
     return 1.0 if kind == "gaussian" else math.sqrt(2)
+
+
+def _size(noise: Floats, kind: str) -> float:
+    """p-value of the sum of squares, or of the absolute values where noise is Laplace; two-sided."""
+    from scipy.stats import chi2, gamma
+
+    if not len(noise):
+        return 1.0
+    total, limit = (
+        ((noise**2).sum(), chi2(len(noise))) if kind == "gaussian" else (np.abs(noise).sum(), gamma(len(noise)))
+    )
+    return float(min(1.0, 2 * min(limit.cdf(total), limit.sf(total))))
 
 
 def _uncorrelated(x: Floats, y: Floats) -> float:

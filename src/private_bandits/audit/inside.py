@@ -15,22 +15,25 @@ There is no chance in it: what is found is a proof that the claim is broken.
 from __future__ import annotations
 
 import random
-import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
-from unittest import mock
+from typing import NamedTuple
 
-import numpy as np
-
-from private_bandits.agent import Agent, Decision
+from private_bandits.audit.attempts import attempt
 from private_bandits.audit.evidence import ROUNDING, own_claim
-from private_bandits.audit.scenario import ADDRESS
-from private_bandits.audit.script import Script, mutated, random_script, short_scripts, steady_script
+from private_bandits.audit.replay import Change, Changes, Trace, first_difference, replay
+from private_bandits.audit.script import (
+    Script,
+    crowded_script,
+    logged_scripts,
+    mutated,
+    random_script,
+    restarted_script,
+    short_scripts,
+    steady_script,
+)
 from private_bandits.audit.target import Target
 
 MOVES = "something published moves though all releases are the same"
@@ -38,265 +41,6 @@ LATE, PATIENCE = 24, 6000
 """Rewards of one arm that random scripts have; and that are waited for at most."""
 FAR = 1e6
 """A reward this many ranges too high must count as the highest."""
-
-
-@dataclass(frozen=True)
-class Draw:
-    """One call of a mechanism: what went in, what came out, and what was declared."""
-
-    kind: str
-    scale: float
-    sensitivity: int
-    totals: tuple[int, ...]
-    answer: tuple[int, ...]
-
-
-class Tape:
-    """Stands in for an agent's source of noise: keeps what goes in, and answers from a record or with known noise."""
-
-    def __init__(self, answers: list[tuple[int, ...]] | None, seed: int) -> None:
-        self.answers = answers
-        self.draws: list[Draw] = []
-        self._dice = random.Random(seed)  # noqa: S311  (not for protection)
-        self._source: Any = None
-
-    def watch(self, agent: Agent) -> None:
-        """Take the place of the agent's source."""
-        self._source = agent._door._noise
-        agent._door._noise = self
-
-    @property
-    def secret(self) -> bool:
-        """As the source that it stands for."""
-        return bool(self._source.secret)
-
-    def calibrate(self, kind: Any, level: float, sensitivity: int, dimension: int, number: int) -> Any:
-        """The source's own calibration, with another draw."""
-        return Instead(self._source.calibrate(kind, level, sensitivity, dimension, number), self.answer)
-
-    def answer(self, mechanism: Any, hidden: Any) -> list[int]:
-        """What this world is made to release."""
-        i, totals = len(self.draws), hidden.reveal()
-        if self.answers is None:
-            found = tuple(t + round(mechanism.scale * self._dice.gauss(0, 1)) for t in totals)
-        else:
-            found = self.answers[i] if i < len(self.answers) else tuple(0 for _ in totals)
-        self.draws.append(Draw(mechanism.kind, mechanism.scale, mechanism.sensitivity, tuple(totals), found))
-        return list(found)
-
-
-class Instead:
-    """A mechanism with another call."""
-
-    def __init__(self, mechanism: Any, call: Callable[[Any, Any], Any]) -> None:
-        self._mechanism = mechanism
-        self._call = call
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._mechanism, name)
-
-    def __call__(self, totals: Any) -> Any:
-        """The other call, which is given the mechanism too."""
-        return self._call(self._mechanism, totals)
-
-
-@dataclass(frozen=True)
-class Change:
-    """What is different about one decision in the other world.
-
-    reward: as a share of the range. offered: instead of what the step offers. turn: how much further the action that
-    the script forces is in the list. The last two only where contexts are private.
-    """
-
-    reward: float
-    offered: Any = None
-    turn: int = 0
-
-
-Changes = Mapping[int, Change]
-"""By the number of the decision, from 0."""
-
-
-class Shown(NamedTuple):
-    """Something that the agent showed; where it is what a decision recommends, the number of that decision."""
-
-    text: str
-    decision: int | None = None
-
-
-@dataclass
-class Trace:
-    """What a replay showed, move by move, and what went through the door."""
-
-    shown: list[Shown] = field(default_factory=list)
-    draws: list[Draw] = field(default_factory=list)
-    asked: list[int] = field(default_factory=list)
-    """Who asked, decision by decision."""
-    numbers: dict[str, int] = field(default_factory=dict)
-    """Of decisions, from 0, by their ids."""
-    told: dict[int, float] = field(default_factory=dict)
-    """Every reward told, as a share of the range, by the number of its decision."""
-    rows: int = 0
-    spent: float = 0.0
-    """What the ledger says that the dearest reward costs, by the rows' own notion."""
-    lasting: str = ""
-    """What a restart changed of what had been published, if anything."""
-
-    def seen_by_others(self, hidden: Collection[int]) -> list[str]:
-        """What was shown, without what these decisions recommend."""
-        return [shown.text for shown in self.shown if shown.decision is None or shown.decision not in hidden]
-
-
-def replay(
-    target: Target,
-    script: Script,
-    changes: Changes,
-    answers: list[tuple[int, ...]] | None,
-) -> Trace:
-    """Run the script with some decisions changed."""
-    tape, trace = Tape(answers, seed=len(script)), Trace()
-    with tempfile.TemporaryDirectory() as folder, _same_dice():
-        path = Path(folder) / "agent.db" if any(m.kind == "restart" for m in script) else None
-        options: dict[str, Any] = {"path": path} if path else {}
-        agent = target.make(**options)
-        tape.watch(agent)
-        try:
-            agent = _follow(agent, script, changes, trace, tape, target, path)
-            _look(agent, trace, everything=True)
-        finally:
-            trace.draws, trace.rows, trace.spent = tape.draws, len(agent.ledger), agent.ledger.total
-            agent.close()
-    return trace
-
-
-@contextmanager
-def _same_dice() -> Iterator[None]:
-    """A policy with dice of its own should roll the same in both worlds."""
-    random.seed(1)
-    np.random.seed(1)  # noqa: NPY002  (the old generator as well)
-    fresh = np.random.default_rng
-    with mock.patch.object(np.random, "default_rng", lambda seed=None: fresh(1 if seed is None else seed)):
-        yield
-
-
-def _follow(
-    agent: Agent,
-    script: Script,
-    changes: Changes,
-    trace: Trace,
-    tape: Tape,
-    target: Target,
-    path: Path | None,
-) -> Agent:
-    for move in script:
-        waiting = agent.open_decisions
-        if move.kind == "ask":
-            _ask(agent, move.person, changes, trace, target)
-        elif move.kind == "restart" and path is not None:
-            agent = _restart(agent, path, tape, trace)
-        elif waiting and move.kind == "give up":
-            trace.shown.append(_error(agent, partial(agent.give_up, waiting[move.which % len(waiting)])))
-        elif waiting and move.kind == "tell":
-            decision = waiting[move.which % len(waiting)]
-            number = trace.numbers[decision.id]
-            change = changes.get(number, Change(move.reward))
-            reward = target.low + change.reward * (target.high - target.low)
-            played = None if move.played is None else (move.played + change.turn) % target.arms
-            trace.told[number] = move.reward
-            trace.shown.append(_error(agent, partial(agent.tell, decision, reward, played=played)))
-            trace.shown.append(_error(agent, partial(agent.tell, decision, reward)))  # once more: refused
-        _look(agent, trace, everything=False)
-    return agent
-
-
-def _ask(agent: Agent, person: int, changes: Changes, trace: Trace, target: Target) -> None:
-    change = changes.get(len(trace.asked), Change(0.0))
-    try:
-        decision = target.ask(agent, person, change.offered)
-    except Exception as error:
-        if change.offered is None:
-            raise
-        trace.shown.append(Shown(f"ask -> {type(error).__name__}"))  # whether someone was refused is public
-        decision = target.ask(agent, person)
-    trace.numbers[decision.id] = len(trace.asked)
-    trace.asked.append(person)
-    trace.shown += _recommended(agent, "ask ->", decision, trace)
-
-
-def _recommended(agent: Agent, when: str, decision: Decision, trace: Trace) -> list[Shown]:
-    """The id, which may tell nobody anything, and what is recommended."""
-    number = trace.numbers.get(decision.id)
-    return [Shown(_scrub(agent, f"{when} {decision.id}")), Shown(f"{decision.action} {decision.arm}", number)]
-
-
-def _restart(agent: Agent, path: Path, tape: Tape, trace: Trace) -> Agent:
-    before, again = _released(agent), _released(agent)
-    agent.close()
-    agent = type(agent).open(path)
-    tape.watch(agent)
-    after = _released(agent)
-    trace.shown += _published(agent, trace)
-    if before == again != after and not trace.lasting:
-        trace.lasting = _first_difference(before, after)
-    return agent
-
-
-def _look(agent: Agent, trace: Trace, everything: bool) -> None:
-    rows = agent.ledger.rows
-    trace.shown.append(Shown(f"estimates {agent.estimates()}; {len(rows)} releases; last {rows[-1:]}"))
-    if everything:
-        trace.shown.extend(_published(agent, trace))
-        waiting = agent.open_decisions
-        for attempt in (
-            lambda: agent.tell("no such decision", 0.5),
-            lambda: agent.tell(waiting[0], float("nan")),
-            lambda: agent.tell(waiting[0], 0.5, played=10**6),
-        ):
-            trace.shown.append(_error(agent, attempt))
-
-
-def _released(agent: Agent) -> list[str]:
-    """What a restart must not change."""
-    rows, waiting = list(agent.ledger), [decision.action for decision in agent.open_decisions]
-    return [f"row {row}" for row in rows] + [f"estimates {agent.estimates()}", f"open {waiting}"]
-
-
-def _published(agent: Agent, trace: Trace) -> list[Shown]:
-    """Everything that the agent shows: its public attributes, estimates, guarantee, repr."""
-    names = [n for n in dir(type(agent)) if n[0] != "_" and isinstance(getattr(type(agent), n), property)]
-    names.remove("open_decisions")
-    shown = [f"{n}: {list(agent.ledger) if n == 'ledger' else getattr(agent, n)}" for n in names]
-    shown += [f"total {agent.ledger.total}", f"estimates {agent.estimates()}", repr(agent.guarantee())]
-    waiting = [shown for decision in agent.open_decisions for shown in _recommended(agent, "open:", decision, trace)]
-    return waiting + [Shown(_scrub(agent, text)) for text in (*shown, repr(agent), str(agent))]
-
-
-def _error(agent: Agent, attempt: Callable[[], Any]) -> Shown:
-    try:
-        return Shown(_scrub(agent, f"returned {attempt()}"))
-    except Exception as error:
-        return Shown(_scrub(agent, f"error {type(error).__name__}: {error}"))
-
-
-def _scrub(agent: Agent, text: str) -> str:
-    """Names that are random by design."""
-    return ADDRESS.sub("#", text.replace(agent._settings.token, "#"))
-
-
-def _first_difference(one: list[str], other: list[str]) -> str:
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            return f"{_around(a, b)} against {_around(b, a)}"
-    return f"{len(one)} against {len(other)} things shown"
-
-
-def _around(text: str, other: str) -> str:
-    """The text near the place where the two part."""
-    i = next((i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other)))
-    return "..." * (i > 40) + text[max(0, i - 40) : i + 40] + "..." * (i + 40 < len(text))
-
-
-# The search.
 
 
 @dataclass(frozen=True)
@@ -316,6 +60,26 @@ class Sensitivity:
     flaws: list[Flaw] = field(default_factory=list)
     blind: str = ""
     """Why the agent cannot be judged from inside, where that is so."""
+    scripts: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    """In how many scripts a call failed that should have worked, by the words of the first such call."""
+    taken: int = 0
+    """Calls that told a reward and worked."""
+    watched: bool = False
+    """Whether any noise was drawn where it could be watched."""
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing more to find."""
+        return bool(self.flaws or self.blind)
+
+
+class Step(NamedTuple):
+    """A script to try. most: changes of it that are tried."""
+
+    target: Target
+    script: Script
+    most: int
 
 
 def examine(
@@ -323,43 +87,66 @@ def examine(
 ) -> Sensitivity:
     """Every short script, then random ones, then changes of those that cost most. Every reward in turn is changed.
 
-    Where releases hold earlier episodes again, but late, a long one sees to it that some do.
+    Where releases hold earlier episodes again, but late, a long one sees to it that some do. An agent of which every
+    call fails cannot be judged.
     """
     found = Sensitivity()
     dice = random.Random(seed)  # noqa: S311  (chooses scripts)
-    short = short_scripts(target.arms, most=25 * scripts)
-    dice.shuffle(short)  # what is wrong shows up early
-    half = [random_script(dice, target.arms, 40) for _ in range(scripts)]
-    long = [random_script(dice, target.arms, 120) for _ in range(scripts)]
-    lasting = [random_script(dice, target.arms, 25, restarts=True) for _ in range(max(3, scripts // 5))]
-    plan: list[tuple[Target, Script, int]] = [(target, s, 99) for s in half[: scripts // 2]]
-    plan += [(target, s, 6) for s in lasting if target.takes_path]
-    plan += [(target, s, 99) for s in short] + [(target, s, 20) for s in long]
-    plan += [(target.for_people, s, 99) for s in half[scripts // 2 :] if target.for_people]
-    late = held_again_after(target)
-    plan += [(target, steady_script(late), 5)] if late > LATE else []
-    costly: list[tuple[float, int, Script]] = []
-    for i, (one, script, most) in enumerate(plan):
-        cost = _examine_script(one, script, most, dice, found)
-        costly.append((cost, i, script))
-        advance(0.7 * (i + 1) / len(plan))
-        if found.flaws or found.blind:
-            return found
-    costly.sort(key=lambda item: (-item[0], -len(item[2])))
-    for i in range(scripts):
+    costly = _try_plan(_plan(target, scripts, dice), dice, found, lambda x: advance(0.7 * x))
+    for i in range(0 if found.over else scripts):
         script = mutated(costly[i % max(1, len(costly) // 10)][2], dice, target.arms)
         if any(m.kind == "restart" for m in script):
             continue
-        cost = _examine_script(target, script, 8, dice, found)
+        cost = _examine_script(Step(target, script, 8), dice, found)
         costly.insert(0, (cost, i, script)) if cost > costly[0][0] else None
         advance(0.7 + 0.3 * (i + 1) / scripts)
-        if found.flaws or found.blind:
-            return found
+        if found.over:
+            break
+    if not found.taken and not found.flaws:
+        why = found.failed.most_common(1)
+        found.blind = f"it failed whenever it was used ({why[0][0] if why else 'no reward could be told'})"
     return found
+
+
+def _plan(target: Target, scripts: int, dice: random.Random) -> list[Step]:
+    """Every second random script begins with a log. Agents with other options share the scripts of middle length."""
+    short = short_scripts(target.arms, most=25 * scripts)
+    dice.shuffle(short)  # what is wrong shows up early
+    half = [random_script(dice, target.arms, 32, log=i % 2 == 1) for i in range(scripts)]
+    long = [random_script(dice, target.arms, 80, log=i % 2 == 0) for i in range(scripts)]
+    count = max(1 if scripts < 3 else 2, scripts // 5)
+    lasting = [random_script(dice, target.arms, 25, restarts=True, log=i % 2 == 1) for i in range(count)]
+    plan = [Step(target, s, 99) for s in half[: scripts // 2]]
+    if target.takes_path:
+        plan += [Step(target, restarted_script(5), 9), *(Step(target, s, 6) for s in lasting)]
+    logged = [Step(one, s, 99) for one in (target, *target.also) if one.takes_logs for s in logged_scripts(one.arms)]
+    plan += logged + [Step(one, crowded_script(6), 99) for one in (target, *target.also)]
+    plan += [Step(target, s, 99) for s in short] + [Step(target, s, 16) for s in long]
+    plan += [Step(other, s, 20) for other in target.also for s in half[scripts // 2 :]]
+    late = held_again_after(target)
+    return plan + ([Step(target, steady_script(late), 5)] if late > LATE else [])
+
+
+def _try_plan(
+    plan: list[Step], dice: random.Random, found: Sensitivity, advance: Callable[[float], None]
+) -> list[tuple[float, int, Script]]:
+    """The scripts with what they cost, dearest first."""
+    costly: list[tuple[float, int, Script]] = []
+    for i, step in enumerate(plan):
+        costly.append((_examine_script(step, dice, found), i, step.script))
+        advance((i + 1) / len(plan))
+        if found.over:
+            break
+    costly.sort(key=lambda item: (-item[0], -len(item[2])))
+    return costly
 
 
 def held_again_after(target: Target) -> int:
     """Rewards of one arm after which two of its releases hold an earlier episode again; 0 if that is never, or late."""
+    return attempt(lambda: _wait_for_held_again(target)).value or 0
+
+
+def _wait_for_held_again(target: Target) -> int:
     agent = target.make()
     if agent.policy.factor is None:
         return 0
@@ -370,18 +157,24 @@ def held_again_after(target: Target) -> int:
     return 0
 
 
-def _examine_script(target: Target, script: Script, most: int, dice: random.Random, found: Sensitivity) -> float:
+def _examine_script(step: Step, dice: random.Random, found: Sensitivity) -> float:
+    target, script, most = step
     base = replay(target, script, {}, None)
     answers = [d.answer for d in base.draws]
     found.replays += 1
+    found.scripts += 1
+    found.taken += base.taken
+    found.watched = found.watched or bool(base.draws)
+    if base.failure:
+        found.failed[base.failure] += 1
     if not base.told:
         return 0.0
-    if base.rows and not base.draws:
+    if base.rows and not found.watched:
         found.blind = "its noise is not drawn where it could be watched"
         return 0.0
     if base.lasting:
         found.flaws.append(Flaw("what was published changed at a restart", base.lasting))
-    if base.rows != len(base.draws):
+    if base.rows is not None and base.rows != len(base.draws):
         found.flaws.append(
             Flaw("one draw per release", f"noise was drawn {len(base.draws)} times for {base.rows} rows of the ledger")
         )
@@ -403,31 +196,43 @@ def _examine_script(target: Target, script: Script, most: int, dice: random.Rand
 
 
 def _changes(target: Target, base: Trace, most: int, dice: random.Random) -> list[Changes]:
-    """One decision at a time, and the first one told in every way; or all of one person's."""
-    told = [base.told.get(i) for i in range(len(base.asked))]
+    """One decision at a time, or one row of a log, and the first one told in every way; or all of one person's."""
+    others = {number: _other_rewards(share, logged=number < 0) for number, share in base.told.items()}
     if target.private_contexts:
-        others = {i: _other_people(target, i, share, dice) for i, share in enumerate(told)}
-    else:
-        others = {i: _other_rewards(share) for i, share in enumerate(told) if share is not None}
+        others |= {number: _other_people(target, number, base, dice) for number in range(len(base.asked))}
     if target.unit == "person":
-        everyone = sorted({base.asked[i] for i in others})
-        return [{i: others[i][0] for i in others if base.asked[i] == who} for who in everyone]
+        everyone = sorted({base.person(number) for number in others})
+        every = [_all_of_one(base, [i for i in others if base.person(i) == who], others) for who in everyone]
+        return [change for changes in every for change in changes]
     found: list[Changes] = [{i: changes[0]} for i, changes in others.items()]
     found += [{i: change} for i in list(base.told)[:1] for change in others[i][1:]]
     dice.shuffle(found)
     return found[:most]
 
 
-def _other_rewards(share: float) -> list[Change]:
-    """From one end of the range to the other, or far beyond."""
-    return [Change(0.0), Change(-FAR)] if share > 0.5 else [Change(1.0), Change(FAR)]
+def _all_of_one(base: Trace, own: list[int], others: Mapping[int, list[Change]]) -> list[Changes]:
+    """Everything of one person changed: each as if alone, and all rewards to the same end, where changes add up."""
+    ends = [{i: replace(others[i][0], reward=end) for i in own} for end in (0.0, 1.0)]
+    moved = [changes for changes in ends if any(base.told.get(i) != changes[i].reward for i in own)]
+    return [{i: others[i][0] for i in own}, *moved]
 
 
-def _other_people(target: Target, number: int, share: float | None, dice: random.Random) -> list[Change]:
-    """What someone else might have brought, in random order. Who told nothing may leave no trace at all."""
+def _other_rewards(share: float, logged: bool) -> list[Change]:
+    """From one end of the range to the other, or far beyond; not in a log, which may be refused for that."""
+    found = [Change(0.0), Change(-FAR)] if share > 0.5 else [Change(1.0), Change(FAR)]
+    return found[:1] if logged else found
+
+
+def _other_people(target: Target, number: int, base: Trace, dice: random.Random) -> list[Change]:
+    """What someone else might have brought, in random order. Who told nothing may leave no trace at all.
+
+    Decisions that were asked for at once share what is offered: of one of them, only the reward and the action differ.
+    """
     assert target.offers is not None
-    same = 0.0 if share is None else share
+    same = base.told.get(number, 0.0)
     opposite = 0.0 if same > 0.5 else 1.0
+    if number in base.together:
+        return dice.sample([Change(opposite), Change(opposite, turn=1)], 2)
     furthest, mirrored, *rest = target.offers.instead(number)
     found = [Change(same, furthest), Change(opposite, mirrored), Change(opposite), Change(opposite, turn=1)]
     found += [Change(opposite, table) for table in rest]
@@ -437,7 +242,7 @@ def _other_people(target: Target, number: int, share: float | None, dice: random
 def _compare(target: Target, base: Trace, other: Trace, changes: Changes, found: Sensitivity) -> float:
     """Add what is wrong; returns the cost of the change as a share of the budget."""
     what, many = ("person", "people") if target.private_contexts else ("reward", "rewards")
-    where = f"{what} number {', '.join(str(i + 1) for i in changes)} of {len(base.asked)} changed"
+    where = _where(what, base, changes)
     if [len(d.totals) for d in base.draws] != [len(d.totals) for d in other.draws]:
         found.flaws.append(
             Flaw(
@@ -448,7 +253,7 @@ def _compare(target: Target, base: Trace, other: Trace, changes: Changes, found:
         return 0.0
     one, another = (t.seen_by_others(changes if target.private_contexts else ()) for t in (base, other))
     if one != another:
-        text = _first_difference(one, another)
+        text = _first_of_all_differences(one, another)
         found.flaws.append(Flaw(MOVES, f"{where}: {text}"))
     costs: list[tuple[Fraction, Fraction]] = []
     for i, (a, b) in enumerate(zip(base.draws, other.draws, strict=True)):
@@ -465,7 +270,7 @@ def _compare(target: Target, base: Trace, other: Trace, changes: Changes, found:
     if target.claim is None:
         return 0.0
     total, own = float(sum(cost for cost, _ in costs)), float(sum(cost for _, cost in costs))
-    if own > base.spent * (1 + ROUNDING) and target.unit == "reward":
+    if base.spent is not None and own > base.spent * (1 + ROUNDING) and target.unit == "reward":
         text = f"{where}: over all releases it costs {own:.6g}, the ledger says {base.spent:.6g}"
         found.flaws.append(Flaw(f"one {what} costs more than the ledger says", text))
     share = total / target.claim.most
@@ -473,3 +278,19 @@ def _compare(target: Target, base: Trace, other: Trace, changes: Changes, found:
         text = f"{where}: over all releases it costs {total:.6g}, promised were {target.claim.most:.6g}"
         found.flaws.append(Flaw(f"one {what} costs more than was promised", text))
     return share
+
+
+def _where(what: str, base: Trace, changes: Changes) -> str:
+    """Which ones were changed."""
+    asked = [str(i + 1) for i in changes if i >= 0]
+    logged = [str(-i) for i in changes if i < 0]
+    parts = [f"{what} number {', '.join(asked)} of {len(base.asked)}"] if asked else []
+    parts += [f"number {', '.join(logged)} of {len(base.logged)} logged ones"] if logged else []
+    return f"{' and '.join(parts)} changed"
+
+
+def _first_of_all_differences(one: list[str], other: list[str]) -> str:
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            return first_difference(a, b)
+    return f"{len(one)} against {len(other)} things shown"

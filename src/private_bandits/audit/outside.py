@@ -32,6 +32,7 @@ from private_bandits.audit.scenario import (
     play,
     random_scenario,
     staged_scenarios,
+    with_more,
 )
 from private_bandits.audit.scores import Score, View, by_discriminant, by_prefix
 from private_bandits.audit.target import Target
@@ -254,12 +255,13 @@ def _search(
     """Successive halving: plain and random scenarios first, then the better ones beside changes of them."""
     left = plain_scenarios(target.arms, effort.longest)
     dice.shuffle(left)
-    left = left[: effort.scenarios // 3]
+    left = [with_more(plain, dice, target, i) for i, plain in enumerate(left[: effort.scenarios // 3])]
     stages = staged_scenarios(dice, target.arms, target.may_play, effort.longest)
     for staged, own in islice(stages, effort.scenarios // 3):
         left.append(_balanced(target, worlds, staged, own, max(2, effort.pilot // 10)))
     while len(left) < effort.scenarios:
-        left.append(random_scenario(dice, target.arms, target.may_play, effort.longest))
+        drawn = random_scenario(dice, target.arms, target.may_play, effort.longest)
+        left.append(with_more(drawn, dice, target, len(left)))
     seen: dict[Scenario, tuple[list[View], list[View]]] = {}
     runs = effort.pilot
     for step in range(ROUNDS):
@@ -268,7 +270,8 @@ def _search(
             p, q = worlds.run(scenario, runs, look)
             before = seen.get(scenario, ([], []))
             seen[scenario] = p, q = before[0] + p, before[1] + q
-            ranked.append((_promise(p, q, claim, look), scenario))
+            # A restart takes as long as ten runs without: it has to promise more than they do.
+            ranked.append((_promise(p, q, claim, look) / (2 if scenario.restart else 1), scenario))
             advance(0.4 * (step + (i + 1) / len(left)) / ROUNDS)
         ranked.sort(key=lambda item: -item[0])
         best = [scenario for _, scenario in ranked[: max(1, len(ranked) // 8)]]

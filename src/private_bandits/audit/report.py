@@ -18,22 +18,29 @@ CONSISTENT = "consistent with the claim"
 VIOLATION = "violation"
 NOTHING = "nothing is promised"
 SKIPPED = "not possible from outside"
+UNJUDGED = "could not be judged"
 
 
 @dataclass(frozen=True)
 class Part:
-    """One of the audit's four parts: what was done, in a sentence, and what is wrong."""
+    """One of the audit's four parts: what was done, in a sentence, and what is wrong.
+
+    skipped: nothing was judged. failed: because the agent did not let itself be judged.
+    """
 
     name: str
     summary: str
     flaws: tuple[Flaw, ...] = ()
     skipped: bool = False
+    failed: bool = False
     outcome: Outcome | None = None
 
     @property
     def verdict(self) -> str:
         """In one word or two."""
-        return VIOLATION if self.flaws else SKIPPED if self.skipped else CONSISTENT
+        if self.flaws:
+            return VIOLATION
+        return UNJUDGED if self.failed else SKIPPED if self.skipped else CONSISTENT
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -68,9 +75,16 @@ class Report:
         return any(part.flaws for part in self.parts)
 
     @property
+    def judged(self) -> bool:
+        """Whether what the agent does could be judged, from inside or from outside: noise and ledger are not enough."""
+        return any(not part.skipped for part in self.parts if part.name[0] in "13")
+
+    @property
     def verdict(self) -> str:
-        """Violation, consistent with the claim, or nothing promised."""
-        return VIOLATION if self.violated else CONSISTENT if self.claim else NOTHING
+        """Violation, could not be judged, consistent with the claim, or nothing promised."""
+        if self.violated:
+            return VIOLATION
+        return UNJUDGED if not self.judged else CONSISTENT if self.claim else NOTHING
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -79,6 +93,7 @@ class Report:
             "claim": str(self.claim) if self.claim else None,
             "verdict": self.verdict,
             "violated": self.violated,
+            "judged": self.judged,
             "seen": "inside and outside" if self.inside else "outside only",
             "parts": [part.to_dict() for part in self.parts],
             "notes": self.notes,
@@ -125,12 +140,15 @@ def _headline(reports: Sequence[Report]) -> str:
     broken = [r.name for r in reports if r.violated]
     if broken:
         return f'<strong class="violation">Violations found: {escape(", ".join(broken))}.</strong>'
+    unjudged = [r.name for r in reports if not r.judged]
+    if unjudged:
+        return f'<strong class="violation">Could not be judged: {escape(", ".join(unjudged))}.</strong>'
     return '<strong class="ok">No violation was found.</strong> An audit can refute a claim, never prove it.'
 
 
 def _section(report: Report) -> str:
     rows = "".join(
-        f'<tr><td>{escape(p.name)}<td class="{"violation" if p.flaws else "ok"}">{escape(p.verdict)}'
+        f'<tr><td>{escape(p.name)}<td class="{"violation" if p.flaws or p.failed else "ok"}">{escape(p.verdict)}'
         f"<td>{escape(p.summary)}{''.join(map(_flaw, p.flaws))}"
         for p in report.parts
     )

@@ -13,8 +13,9 @@ from multiprocessing import get_context
 from typing import Any
 
 from private_bandits.audit import accounts, draws, inside, outside
+from private_bandits.audit.attempts import Answer, attempt
 from private_bandits.audit.report import Part, Report
-from private_bandits.audit.scenario import Scenario, play
+from private_bandits.audit.scenario import Scenario, has, play
 from private_bandits.audit.target import Target
 from private_bandits.budget import check_positive
 from private_bandits.errors import InvalidInput
@@ -54,7 +55,7 @@ def audit(
         raise InvalidInput(f"audit needs of_policy(policy) or of_factory(function), got a {type(target).__name__}")
     much = thoroughness or Thoroughness()
     started = time.perf_counter()
-    report = Report(target.name, target.claim, target.inside)
+    report = Report(target.name, target.claim, target.inside, notes=list(target.unused))
     if target.inside:
         _look_inside(target, much, seed, report, lambda x: advance(x / 2))
     else:
@@ -123,33 +124,68 @@ def _look_inside(
 ) -> None:
     # Without a claim there is no cost to search for the largest of.
     scripts = much.scripts if target.claim is not None else -(-much.scripts // 3)
-    found = inside.examine(target, scripts, seed, lambda x: advance(x / 2))
+    examined = attempt(lambda: inside.examine(target, scripts, seed, lambda x: advance(x / 2)))
+    found = examined.value or inside.Sensitivity(blind=f"the audit stopped with {examined.words}")
     text = f"{found.replays:,} replays of neighbouring worlds"
     if found.blind:
         report.notes.append(f"the agent could not be judged from inside: {found.blind}")
+    elif found.failed:
+        words, _ = found.failed.most_common(1)[0]
+        report.notes.append(
+            f"calls failed in {found.failed.total()} of {found.scripts} scripts, most often {words}; what the agent "
+            "does after that was seen only as far as it still answers"
+        )
     if target.claim is not None:
         what = "context with its reward" if target.private_contexts else "reward"
         text += f"; the dearest single {what} costs {100 * found.worst:.6g} % of the budget"
-    report.parts.append(Part("1 sensitivity", text, tuple(found.flaws), skipped=bool(found.blind)))
+    blind = bool(found.blind)
+    report.parts.append(Part("1 sensitivity", text, tuple(found.flaws), skipped=blind, failed=blind))
     if target.claim is None or found.flaws or found.blind.startswith("its noise"):
         return
-    noise = draws.examine(target, much.draws, much.runs, FAILURE / 3, lambda x: advance(0.5 + x / 2))
+    report.parts.append(_try_part("2 noise", lambda: _noise(target, much, lambda x: advance(0.5 + x / 2))))
+    report.parts.append(_try_part("4 ledger", lambda: _ledger(target)))
+
+
+def _try_part(name: str, look: Callable[[], Part]) -> Part:
+    """The part; or, where the agent's code stopped it, that it did."""
+    found = attempt(look)
+    if found.failed:
+        return Part(name, f"could not be judged: it stopped with {found.words}", skipped=True, failed=True)
+    assert isinstance(found.value, Part)
+    return found.value
+
+
+def _noise(target: Target, much: Thoroughness, advance: Callable[[float], None]) -> Part:
+    noise = draws.examine(target, much.draws, much.runs, FAILURE / 3, advance)
     text = f"{noise.tests} tests on {3 * much.draws:,} draws and {noise.releases:,} releases; smallest p-value "
     text += f"{noise.smallest:.2g}, a flaw below {noise.level:.2g}"
-    report.parts.append(Part("2 noise", text, tuple(noise.flaws)))
+    return Part("2 noise", text, tuple(noise.flaws))
+
+
+def _ledger(target: Target) -> Part:
+    assert target.claim is not None
     agent = target.make()
+    told = attempt(lambda: _tell_many_rewards(target, agent))
+    read = attempt(lambda: agent.ledger)
+    if read.failed:
+        text = f"could not be judged: it failed ({told.words}) and its ledger cannot be read ({read.words})"
+        return Part("4 ledger", text, skipped=True, failed=True)
+    total, flaws = accounts.examine(read.value, target.claim)
+    text = f"{len(read.value)} rows add up to {total:.6g} of {target.claim.level:.6g}"
+    return Part("4 ledger", text + (f", until it failed ({told.words})" if told.failed else ""), tuple(flaws))
+
+
+def _tell_many_rewards(target: Target, agent: Any) -> None:
     for i in range(max(64, inside.held_again_after(target)) * target.arms):
-        agent.tell(target.ask(agent, i), (target.low, target.high)[i % 2])
-    total, flaws = accounts.examine(agent.ledger, target.claim)
-    text = f"{len(agent.ledger)} rows add up to {total:.6g} of {target.claim.level:.6g}"
-    report.parts.append(Part("4 ledger", text, tuple(flaws)))
+        agent.tell(target.ask(agent, i), target.reward(i % 2))
 
 
 def _look_outside(
     target: Target, much: Thoroughness, processes: int, seed: int, report: Report, advance: Callable[[float], None]
 ) -> None:
     assert target.claim is not None
-    shows = any(hasattr(target.make(), name) for name in ("estimates", "ledger"))
+    agent, heard = attempt(target.make).value, _heard(target)
+    shows = any(has(agent, name) for name in ("estimates", "ledger"))
     worlds = outside.Worlds(target, processes)
     try:
         for look, begin in ((True, 0.0), (False, 0.5)):
@@ -160,7 +196,7 @@ def _look_outside(
             outcome = outside.examine(
                 target, target.claim, worlds, look, effort, FAILURE / 3, seed, partial(_advance, advance, begin, 0.5)
             )
-            report.parts.append(_part(outcome))
+            report.parts.append(_part(outcome, heard))
             if outcome.violated:
                 return
     finally:
@@ -171,13 +207,28 @@ def _advance(advance: Callable[[float], None], begin: float, part: float, share:
     advance(begin + part * share)
 
 
-def _part(outcome: outside.Outcome) -> Part:
+def _heard(target: Target) -> Answer:
+    """The answer to a first reward: of a few fresh agents, one that did not fail, if there is one."""
+    answers = (attempt(partial(_first_reward, target)) for _ in range(8))
+    return min(answers, key=lambda answer: answer.failed)
+
+
+def _first_reward(target: Target) -> None:
+    agent = target.make()
+    target.tell(agent, target.ask(agent, 0), target.high)
+
+
+def _part(outcome: outside.Outcome, heard: Answer) -> Part:
     symbol = "rho" if outcome.claim.notion == "zCDP" else "epsilon"
     text = f"{symbol} is at least {outcome.bound:.4g}, by {outcome.runs:,} runs of each world after the search"
     title = f"proven {outcome.bound:.4g}, claimed {outcome.claim.level:.6g}"
     evidence = f"{outcome.words}; {outcome.scenario}; wrong with probability at most {outcome.failure:.2g}"
     flaws = (inside.Flaw(title, evidence),) if outcome.violated else ()
-    return Part(f"3 from outside, seeing {outcome.sees}", text, flaws, outcome=outcome)
+    unheard = heard.failed and not flaws
+    if unheard:
+        text = f"could not be judged: it failed at its first reward, whenever that was tried ({heard.words})"
+    name = f"3 from outside, seeing {outcome.sees}"
+    return Part(name, text, flaws, skipped=unheard, failed=unheard, outcome=outcome)
 
 
 def _seconds_of_a_run(target: Target, look: bool) -> float:

@@ -1,24 +1,29 @@
 """One run of an agent from outside: an adversary's script, one secret reward, and all that was shown.
 
 The adversary fixes every reward but one, when each is told, which action is played where the agent lets it, and
-asks more often than it tells. The same script is run with the secret reward at its lowest and at its highest. Where
-contexts are private too, the person of the secret reward is offered other actions in the second world, and what is
-recommended to that person is not seen.
+asks more often than it tells. Where the agent has more than ask and tell, it is used as well: several decisions or
+rewards in one call, a log before the first ask, other options, a restart. The same script is run with the secret reward
+at its lowest and at its highest. Where contexts are private too, the person of the secret reward is offered other
+actions in the second world, and what is recommended to that person is not seen.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from itertools import product
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from private_bandits.audit.attempts import Answer, attempt
 from private_bandits.audit.scores import View
 from private_bandits.audit.target import Target
 from private_bandits.ledger import Ledger
@@ -38,6 +43,10 @@ class Scenario:
     levels: the reward of each arm, as a share of the range; below 0: now low, now high.
     played: the arm played at each step where it is not the recommended one (empty: always the recommended).
     batch: decisions asked for before their rewards are told. looks: asks after the last reward.
+    together: the decisions of a batch are asked for, and their rewards told, in one call each.
+    log: so many of the rewards are told as a log, before the first ask. people: how many come in turn; 0: all are new.
+    option: which of the target's other options agents are made with; 0: none.
+    restart: the agent is closed, and opened from its file, after so many rewards; 0: never.
     """
 
     steps: int
@@ -46,6 +55,11 @@ class Scenario:
     played: tuple[int | None, ...] = ()
     batch: int = 1
     looks: int = 4
+    together: bool = False
+    log: int = 0
+    people: int = 0
+    option: int = 0
+    restart: int = 0
 
     def __str__(self) -> str:
         levels = ", ".join("low and high in turn" if x < 0 else f"{x:g}" for x in self.levels)
@@ -54,6 +68,16 @@ class Scenario:
             text += f"; played arms: {', '.join('-' if p is None else str(p) for p in self.played)}"
         if self.batch > 1:
             text += f"; rewards come {self.batch} at a time"
+        if self.together:
+            text += "; by ask(n) and tell_many"
+        if self.log:
+            text += f"; the first {self.log} rewards are a log"
+        if self.people:
+            text += f"; {self.people} people in turn"
+        if self.option:
+            text += f"; made with other options, number {self.option}"
+        if self.restart:
+            text += f"; restarted after {self.restart}"
         return text + f"; {self.looks} more asks at the end"
 
 
@@ -66,6 +90,24 @@ def plain_scenarios(arms: int, longest: int) -> list[Scenario]:
                 levels = tuple(own if a == secret else other for a in range(arms))
                 found.append(Scenario(steps, secret, levels, looks=4))
     return found
+
+
+def with_more(scenario: Scenario, dice: random.Random, target: Target, turn: int) -> Scenario:
+    """The scenario, at every second turn with something that the target's agents have beside ask and tell."""
+    ways: list[Scenario] = []
+    if (target.asks_many or target.tells_many) and not target.private_contexts:
+        ways.append(replace(scenario, together=True, batch=dice.choice((2, 3, 4))))
+    if target.takes_logs:
+        log = min(scenario.steps, dice.choice((1, 2, len(scenario.levels), scenario.steps)))
+        ways.append(replace(scenario, log=log, secret=dice.randrange(log)))
+    if target.also:
+        option, people = dice.randrange(1, len(target.also) + 1), dice.choice((0, 3))
+        ways.append(replace(scenario, option=option, people=people, batch=2))
+    if target.names_people:
+        ways.append(replace(scenario, people=dice.choice((2, 5))))
+    if target.takes_path:
+        ways.append(replace(scenario, restart=dice.randrange(1, scenario.steps + 1), batch=2))
+    return ways[turn // 2 % len(ways)] if ways and turn % 2 else scenario
 
 
 def staged_scenarios(dice: random.Random, arms: int, may_play: bool, longest: int) -> Iterator[tuple[Scenario, int]]:
@@ -133,69 +175,146 @@ def changed(scenario: Scenario, dice: random.Random, longest: int) -> Scenario:
             replace(scenario, looks=dice.choice((2, 16, 40)), batch=dice.choice((1, 1, 2))),
         )
     )
-    return replace(other, secret=max(0, min(other.secret, other.steps - 1)))
+    secret, log = max(0, min(other.secret, other.steps - 1)), min(other.log, other.steps)
+    return replace(other, secret=secret, log=log, restart=min(other.restart, other.steps))
 
 
 def play(target: Target, scenario: Scenario, secret: float, look: bool) -> View:
     """Run the scenario on a fresh agent; the secret reward is this share of the range.
 
-    look: see everything, not only actions. A refusal to answer is something shown as well.
+    look: see everything, not only actions. A call that fails is something shown as well.
     """
-    agent = target.make()
-    actions: list[Hashable] = []
-    shown: dict[str, float] = {}
-    turns = [0] * len(scenario.levels)
-    told = 0
-    last: Any = None
-    own = scenario.secret if target.private_contexts else None
-    while told < scenario.steps:
-        offered = [_offered(target, n, secret) if n == own else None for n in range(len(actions), scenario.steps)]
-        batch = [_ask(target, agent, actions, table) for table in offered[: scenario.batch]]
+    used = target.also[scenario.option - 1] if scenario.option else target
+    if not scenario.restart:
+        return _Play(used, scenario, secret, look).run(used.make)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "agent.db"
+        return _Play(used, scenario, secret, look, path).run(partial(used.make, path=path))
+
+
+class _Play:
+    """One run: the agent, what was shown, and how far the script is."""
+
+    def __init__(self, target: Target, scenario: Scenario, secret: float, look: bool, path: Path | None = None) -> None:
+        self.target = target
+        self.scenario = scenario
+        self.secret = secret
+        self.look = look
+        self.path = path
+        self.agent: Any = None
+        self.actions: list[Hashable] = []
+        self.shown: dict[str, float] = {}
+        self.turns = [0] * len(scenario.levels)
+        self.told = 0
+        self.last: Any = None
+        self.own = scenario.secret if target.private_contexts else None
+        """The decision of which nobody else sees what it recommends."""
+
+    def run(self, make: Callable[[], Any]) -> View:
+        """All of the scenario; what others than the person of the secret see."""
+        made = attempt(make)
+        if made.failed:
+            return (f"refused: {made.kind}",), self._words("made", made)
+        self.agent = made.value
+        if self.scenario.log:
+            self._start_from_log()
+        while self.told < self.scenario.steps:
+            self._tell_batch(self._ask_batch())
+            if self.look and self.told in OFTEN:
+                _look(self.agent, f"after {self.told}", self.shown)
+        for i in range(self.scenario.looks):
+            self._ask()
+            if self.look and i < 3:
+                _look(self.agent, f"look {i}", self.shown)
+        if self.look:
+            _look_at_ledger(self.agent, self.shown)
+            _provoke(self.target, self.agent, self.last, self.shown)
+        if self.path is not None:
+            attempt(lambda: self.agent.close())
+        return tuple(action for i, action in enumerate(self.actions) if i != self.own), self.shown
+
+    def _words(self, name: str, answer: Answer) -> dict[str, float]:
+        """What a failed call said, or what it answered."""
+        if self.look and (answer.failed or answer.value is not None):
+            _take_safely(name, answer, self.shown)
+        return self.shown
+
+    def _share_of(self, place: int) -> float:
+        """The next reward, which is of this arm."""
+        mine = self.told == self.scenario.secret
+        share = self.secret if mine else _share(self.scenario.levels[place], self.turns[place])
+        self.turns[place] += self.told != self.own  # what others tell may not depend on what is not seen
+        return share
+
+    def _forced(self) -> int | None:
+        return self.scenario.played[self.told] if self.told < len(self.scenario.played) else None
+
+    def _start_from_log(self) -> None:
+        rows = []
+        for i in range(self.scenario.log):
+            forced = self._forced()
+            arm = i % len(self.turns) if forced is None else forced
+            rows.append(self.target.log_row(arm, self._share_of(arm), self._person(i), i))
+            self.told += 1
+        self._words("log", attempt(lambda: self.agent.warm_start(rows)))
+
+    def _person(self, number: int) -> int:
+        return number % self.scenario.people if self.scenario.people else number
+
+    def _ask_batch(self) -> list[tuple[Any, Hashable]]:
+        count = min(self.scenario.batch, self.scenario.steps - self.told)
+        if not (self.scenario.together and self.target.asks_many):
+            return [self._ask(self.told + i) for i in range(count)]
+        asked = attempt(lambda: list(self.target.ask(self.agent, self._person(self.told), None, count)))
+        if asked.failed or len(asked.value) != count:
+            return [self._answered(asked)] * count
+        return [self._answered(Answer(decision)) for decision in asked.value]
+
+    def _ask(self, number: int | None = None) -> tuple[Any, Hashable]:
+        """number: of the reward that is told to it, if any."""
+        offered = _offered(self.target, number, self.secret) if number is not None and number == self.own else None
+        person = self._person(self.scenario.log + len(self.actions))
+        return self._answered(attempt(lambda: self.target.ask(self.agent, person, offered)))
+
+    def _answered(self, asked: Answer) -> tuple[Any, Hashable]:
+        action = Answer(None, asked.kind) if asked.failed else attempt(lambda: self.target.action(asked.value))
+        if asked.failed:
+            self._words(f"ask {len(self.actions)}", asked)
+        self.actions.append(f"refused: {action.kind}" if action.failed else action.value)
+        return None if action.failed else asked.value, self.actions[-1]
+
+    def _tell_batch(self, batch: list[tuple[Any, Hashable]]) -> None:
+        items = []
         for decision, recommended in batch:
-            forced = scenario.played[told] if told < len(scenario.played) else None
-            place = target.place(recommended) if forced is None else forced
-            share = secret if told == scenario.secret else _share(scenario.levels[place], turns[place])
-            turns[place] += told != own  # what others tell may not depend on what is not seen
+            forced = self._forced()
+            place = self.target.place(recommended) if forced is None else forced
+            reward = self.target.reward(self._share_of(place))
             if decision is not None:
-                reward = target.low + share * (target.high - target.low)
-                said = _tell(target, agent, decision, reward, None if forced is None else target.names[forced])
-                if look and said is not None:
-                    _take(f"answer {told}", said, shown)
-                last = decision
-            told += 1
-        if look and told in OFTEN:
-            _look(agent, f"after {told}", shown)
-    for i in range(scenario.looks):
-        _ask(target, agent, actions)
-        if look and i < 3:
-            _look(agent, f"look {i}", shown)
-    if look:
-        _look_at_ledger(agent, shown)
-        _provoke(target, agent, last, shown)
-    return tuple(action for i, action in enumerate(actions) if i != own), shown
+                items.append((self.told, decision, reward, None if forced is None else self.target.names[forced]))
+                self.last = decision
+            self.told += 1
+        if self.scenario.together and self.target.tells_many and items:
+            rows = [(d, r) if played is None else (d, r, played) for _, d, r, played in items]
+            self._words(f"answer {self.told}", attempt(lambda: self.agent.tell_many(rows)))
+        else:
+            for number, *item in items:
+                self._words(f"answer {number}", attempt(partial(self.target.tell, self.agent, *item)))
+        if self.told - len(batch) < self.scenario.restart <= self.told:
+            self._restart()
+
+    def _restart(self) -> None:
+        self._words("close", attempt(lambda: self.agent.close()))
+        opened = attempt(lambda: self.target.open(self.agent, self.path))
+        if opened.failed:
+            self._words("open", opened)
+        else:
+            self.agent = opened.value
 
 
 def _offered(target: Target, number: int, secret: float) -> Any:
     """What the person of the secret brings: the more different, the larger the secret."""
     assert target.offers is not None
     return None if secret < 0.5 else target.offers.instead(number)[0]
-
-
-def _ask(target: Target, agent: Any, actions: list[Hashable], offered: Any = None) -> tuple[Any, Hashable]:
-    try:
-        decision = target.ask(agent, len(actions), offered)
-        actions.append(target.action(decision))
-    except Exception as error:
-        decision = None
-        actions.append(f"refused: {type(error).__name__}")
-    return decision, actions[-1]
-
-
-def _tell(target: Target, agent: Any, decision: Any, reward: float, played: Hashable | None) -> Any:
-    try:
-        return target.tell(agent, decision, reward, played)
-    except Exception as error:
-        return f"refused: {type(error).__name__}: {error}"
 
 
 def _share(level: float, turn: int) -> float:
@@ -205,44 +324,69 @@ def _share(level: float, turn: int) -> float:
 # Everything else that an agent shows, as numbers under stable names.
 
 
+def has(agent: Any, name: str) -> bool:
+    """Whether the agent has it, without a look at what it is."""
+    kind = type(agent)
+    return hasattr(kind, name) or name in getattr(agent, "__dict__", ()) or hasattr(kind, "__getattr__")
+
+
 def _look(agent: Any, when: str, shown: dict[str, float]) -> None:
-    with suppress(Exception):
-        _take(f"{when}/estimates", agent.estimates(), shown)
-    with suppress(Exception):
-        shown[f"{when}/open"] = float(len(agent.open_decisions))
+    _see(agent, "estimates", f"{when}/estimates", lambda: agent.estimates(), shown)
+    _see(agent, "open_decisions", f"{when}/open", lambda: len(agent.open_decisions), shown)
+
+
+def _see(agent: Any, name: str, place: str, look: Callable[[], Any], shown: dict[str, float]) -> None:
+    """Take what is there; that it cannot be read is something shown."""
+    if has(agent, name):
+        _take_safely(place, attempt(look), shown)
 
 
 def _look_at_ledger(agent: Any, shown: dict[str, float]) -> None:
-    with suppress(Exception):
-        ledger = agent.ledger
-        ours = isinstance(ledger, Ledger)
-        _take(
-            "ledger",
-            {f"{row.number} {','.join(row.episodes)}": row.values for row in ledger} if ours else ledger,
-            shown,
-        )
-        _take("rows", len(ledger), shown)
-        _take("total", ledger.total, shown)
+    _see(agent, "ledger", "ledger", lambda: _rows(agent.ledger), shown)
+    _see(agent, "ledger", "rows", lambda: len(agent.ledger), shown)
+    total = attempt(lambda: agent.ledger.total)
+    if not total.failed:  # a ledger of another make may have none
+        _take_safely("total", total, shown)
     for name in ("guarantee", "settings", "__repr__"):
-        with suppress(Exception):
-            value = getattr(agent, name)
-            _take(name, value() if callable(value) else value, shown)
+        _see(agent, name, name, partial(_value, agent, name), shown)
+
+
+def _rows(ledger: Any) -> Any:
+    if not isinstance(ledger, Ledger):
+        return ledger
+    return {f"{row.number} {','.join(row.episodes)}": row.values for row in ledger}
+
+
+def _value(agent: Any, name: str) -> Any:
+    found = getattr(agent, name)
+    return found() if callable(found) else found
 
 
 def _provoke(target: Target, agent: Any, closed: Any, shown: dict[str, float]) -> None:
-    """What errors say: a decision told twice, one that never was, a reward that is none."""
-    tries: tuple[tuple[str, Any], ...] = (
+    """What errors say: a decision told twice, one that never was, a reward that is none, alone or in a batch."""
+    tries: list[tuple[str, Any]] = [
         ("told twice", lambda: target.tell(agent, closed, 0.5)),
         ("unknown decision", lambda: target.tell(agent, "no such decision", 0.5)),
         ("no number", lambda: target.tell(agent, target.ask(agent, 0), float("nan"))),
         ("no such arm", lambda: target.tell(agent, target.ask(agent, 0), 0.5, "no such arm")),
-    )
-    for name, attempt in tries:
-        try:
-            attempt()
-        except Exception as error:
-            text = str(error).replace(str(getattr(closed, "id", "no id")), "#")
-            _take(f"error/{name}/{type(error).__name__}", text, shown)
+    ]
+    if target.tells_many:
+        tries.append(("batch told twice", lambda: agent.tell_many([(target.ask(agent, 0), 0.5), (closed, 0.5)])))
+        tries.append(("no number in a batch", lambda: agent.tell_many([(target.ask(agent, 0), float("nan"))])))
+    if target.takes_logs:
+        tries.append(("late log", lambda: agent.warm_start([target.log_row(0, 0.5, 0, 0)])))
+    for name, call in tries:
+        answer = attempt(call)
+        if answer.failed:
+            text = answer.words.replace(str(getattr(closed, "id", "no id")), "#")
+            _take(f"error/{name}/{answer.kind}", text, shown)
+
+
+def _take_safely(name: str, answer: Answer, shown: dict[str, float]) -> None:
+    """An answer, or the words with which the call failed. A value may fail while it is looked at."""
+    taken = answer if answer.failed else attempt(lambda: _take(name, answer.value, shown))
+    if taken.failed:
+        _take(name, f"refused: {taken.words}", shown)
 
 
 def _take(name: str, value: Any, shown: dict[str, float], depth: int = 0) -> None:

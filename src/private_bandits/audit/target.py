@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from collections.abc import Callable, Hashable, Mapping
-from contextlib import redirect_stdout, suppress
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache, partial
@@ -16,6 +16,7 @@ from zlib import crc32
 import numpy as np
 
 from private_bandits.agent import Agent
+from private_bandits.audit.attempts import attempt
 from private_bandits.audit.evidence import Claim, Floats
 from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, RenyiDP, equal_budget, zCDP
 from private_bandits.errors import InvalidInput
@@ -43,8 +44,16 @@ class Target:
     reward_by_name: bool = False
     names_people: bool = False
     unit: Unit = "reward"
-    for_people: Target | None = None
-    """The same with the promise made to people, who may tell two rewards each."""
+    also: tuple[Target, ...] = ()
+    """The same agents made with other options: a limit for people, decisions that run out of time."""
+    options: str = ""
+    """Those options in words."""
+    asks_many: bool = False
+    """Whether ask(n=...) hands out a list."""
+    tells_many: bool = False
+    takes_logs: bool = False
+    unused: tuple[str, ...] = ()
+    """Methods that look like those of this package and did not work like them."""
     offers: Offers | None = None
     """Where actions change from step to step: those of a step, by its number."""
     private_contexts: bool = False
@@ -67,12 +76,34 @@ class Target:
         """Tell as the agent wants to be told; whatever it answers."""
         return _tell(agent, decision, reward, self.reward_by_name, {} if played is None else {"played": played})
 
-    def ask(self, agent: Any, person: int, offered: Any = None) -> Any:
-        """Ask as this person, where agents want to know. offered: instead of what this step offers."""
+    def ask(self, agent: Any, person: int, offered: Any = None, many: int | None = None) -> Any:
+        """Ask as this person, where agents want to know.
+
+        offered: instead of what this step offers. many: for a list of so many decisions at once.
+        """
+        options = self.options_of_ask(agent, person, offered)
+        return agent.ask(**options) if many is None else agent.ask(n=many, **options)
+
+    def options_of_ask(self, agent: Any, person: int, offered: Any = None) -> dict[str, Any]:
+        """Who asks and what is offered, where agents want to know."""
         options: dict[str, Any] = {"person": f"person {person}"} if self.names_people else {}
         if self.offers is not None:
             options["actions"] = self.offers(agent._public.asked) if offered is None else offered
-        return agent.ask(**options)
+        return options
+
+    def reward(self, share: float) -> float:
+        """The reward that is this share of the range."""
+        return self.low + share * (self.high - self.low)
+
+    def log_row(self, arm: int, share: float, person: int, step: int) -> tuple[Any, ...]:
+        """A past reward as a row of a log. step: of whose offer the arm is, where actions change."""
+        played = self.names[arm] if self.offers is None else self.offers(step)[arm]
+        row = (played, self.reward(share))
+        return (*row, f"person {person}") if self.names_people else row
+
+    def open(self, agent: Any, path: Any) -> Any:
+        """Another agent that goes on from the file of this one."""
+        return type(agent).open(path)
 
 
 def of_policy(policy: Policy[Any], reward_range: tuple[float, float] = (0.0, 1.0)) -> Target:
@@ -82,9 +113,22 @@ def of_policy(policy: Policy[Any], reward_range: tuple[float, float] = (0.0, 1.0
     make = partial(Agent, policy, reward_range)
     variant = f" {policy.variant}" if len(policy.variants) > 1 else ""  # type: ignore[attr-defined]
     name = f"{policy.name}{variant} {policy.promise}"
-    target = Target(name, make, claim, low, high, _arms_of(policy), True, True, True, **_offers_of(policy))
-    per_person = partial(make, unit="person", max_rewards_per_person=2)
-    return replace(target, for_people=replace(target, make=per_person, names_people=True, unit="person"))
+    target = Target(name, make, claim, low, high, _arms_of(policy), True, True, True, **_abilities_of(policy))
+    return replace(target, also=_with_options(target))
+
+
+LIMITS: dict[str, Any] = {"max_rewards_per_person": 2}
+HURRY: dict[str, Any] = {"give_up_after": 3}
+
+
+def _with_options(target: Target) -> tuple[Target, ...]:
+    """Agents of this package that promise something to people, and agents that forget people and decisions."""
+    per_person = partial(target.make, unit="person", **LIMITS)
+    forgetful = partial(target.make, **LIMITS, **HURRY)
+    return (
+        replace(target, make=per_person, names_people=True, unit="person", options="unit='person', two rewards each"),
+        replace(target, make=forgetful, names_people=True, options="two rewards a person, give_up_after=3"),
+    )
 
 
 OFFERED = 3
@@ -139,10 +183,13 @@ def _arms_of(policy: Policy[Any]) -> tuple[int, ...]:
     return tuple(range(len(policy.arm_names) or Offers(policy).rows))
 
 
-def _offers_of(policy: Policy[Any]) -> dict[str, Any]:
-    if policy.arm_names:
-        return {}
-    return {"offers": Offers(policy), "private_contexts": policy.private_contexts}
+def _abilities_of(policy: Policy[Any]) -> dict[str, Any]:
+    """What agents of this package can do with the policy."""
+    takes_logs = policy.takes_logs and not policy.private_contexts
+    found: dict[str, Any] = {"asks_many": True, "tells_many": True, "takes_logs": takes_logs}
+    if not policy.arm_names:
+        found |= {"offers": Offers(policy), "private_contexts": policy.private_contexts}
+    return found
 
 
 def of_factory(
@@ -159,20 +206,7 @@ def of_factory(
     function = _load(factory) if isinstance(factory, str) else factory
     make = Named(factory) if isinstance(factory, str) else factory
     name = factory if isinstance(factory, str) else getattr(factory, "__qualname__", repr(factory))
-    try:
-        with redirect_stdout(sys.stderr):
-            agent, another = make(), make()
-    except Exception as error:
-        raise InvalidInput(f"{name}() failed with {type(error).__name__}: {error}") from error
-    if agent is None:
-        raise InvalidInput(f"{name}() returned nothing: it must return an agent")
-    if agent is another:
-        raise InvalidInput(f"{name}() returns the same agent twice: an audit needs a fresh one each time")
-    for verb in ("ask", "tell"):
-        if not callable(getattr(agent, verb, None)):
-            raise InvalidInput(
-                f"{name} made a {type(agent).__name__}, which has no {verb}(): an agent has ask and tell"
-            )
+    agent, another = _two_agents(make, name)
     inside = isinstance(agent, Agent)
     by_name = _takes_reward_by_name(agent.tell)
     if not inside:
@@ -183,7 +217,7 @@ def of_factory(
     claim = _claim(budget, inside=False) if budget is not None else _own_claim(agent, name)
     settings = agent.settings if inside else {}
     names, parts = (_arms_of(agent.policy), (0,)) if inside else find_actions(make, low, high, arms, by_name)
-    return Target(
+    target = Target(
         name,
         make,
         claim,
@@ -191,14 +225,94 @@ def of_factory(
         high,
         names,
         inside,
-        takes_path=accepts(function, "path"),
+        takes_path=inside and accepts(function, "path"),
         may_play=accepts(agent.tell, "played"),
         parts=parts,
         reward_by_name=by_name,
         names_people=settings.get("max_rewards_per_person") is not None,
         unit=settings.get("unit", "reward"),
-        **(_offers_of(agent.policy) if inside else {}),
+        **(_abilities_of(agent.policy) if inside else {}),
     )
+    if not inside:
+        return _with_found_abilities(target)
+    hurried = replace(target, make=partial(make, **HURRY), options="give_up_after=3")
+    return replace(target, also=(hurried,)) if accepts(function, "give_up_after") else target
+
+
+def _two_agents(make: Callable[..., Any], name: str) -> tuple[Any, Any]:
+    """Two fresh agents that have ask and tell."""
+    with redirect_stdout(sys.stderr):
+        made = attempt(lambda: (make(), make()))
+    if made.failed:
+        raise InvalidInput(f"{name}() failed with {made.words}")
+    agent, another = made.value
+    if agent is None:
+        raise InvalidInput(f"{name}() returned nothing: it must return an agent")
+    if agent is another:
+        raise InvalidInput(f"{name}() returns the same agent twice: an audit needs a fresh one each time")
+    for verb in ("ask", "tell"):
+        if not callable(getattr(agent, verb, None)):
+            raise InvalidInput(
+                f"{name} made a {type(agent).__name__}, which has no {verb}(): an agent has ask and tell"
+            )
+    return agent, another
+
+
+def _with_found_abilities(target: Target) -> Target:
+    """What a foreign agent can do beside ask and tell, tried out on fresh ones."""
+    tries: dict[str, Callable[[], Any]] = {
+        "asks_many": partial(_asks_many, target),
+        "tells_many": partial(_tells_many, target),
+        "takes_logs": partial(_takes_logs, target),
+    }
+    methods = {"asks_many": "ask(n=...)", "tells_many": "tell_many", "takes_logs": "warm_start"}
+    found: dict[str, bool] = {}
+    unused = []
+    with redirect_stdout(sys.stderr):
+        for name, call in tries.items():
+            answer = attempt(call)
+            found[name] = answer.value is True
+            if answer.failed:
+                unused.append(f"{methods[name]} was tried and left out, as it failed with {answer.words}")
+    return replace(target, **found, unused=tuple(unused))  # type: ignore[arg-type]
+
+
+def _asks_many(target: Target) -> bool:
+    """Whether ask(n=2) makes two of what ask() makes one of."""
+    agent = target.make()
+    if not accepts(agent.ask, "n"):
+        return False
+    one, two = agent.ask(), agent.ask(n=2)
+    return isinstance(two, Sequence) and len(two) == 2 and all(type(each) is type(one) for each in two)
+
+
+def _tells_many(target: Target) -> bool:
+    """Whether some batch is taken: others may be refused for their rewards, which is for the audit to find."""
+    if not callable(getattr(target.make(), "tell_many", None)):
+        return False
+    return _works_once(partial(_tell_batch, target, share) for share in (0.0, 0.5, 1.0))
+
+
+def _tell_batch(target: Target, share: float) -> None:
+    agent = target.make()
+    agent.tell_many([(agent.ask(), target.reward(share)), (agent.ask(), target.reward(share))])
+
+
+def _takes_logs(target: Target) -> bool:
+    """Whether some log is taken."""
+    if not callable(getattr(target.make(), "warm_start", None)):
+        return False
+    return _works_once(partial(_start_from_log, target, share) for share in (0.0, 0.5, 1.0))
+
+
+def _start_from_log(target: Target, share: float) -> None:
+    target.make().warm_start([target.log_row(0, share, 0, 0), target.log_row(0, share, 0, 1)])
+
+
+def _works_once(calls: Iterable[Callable[[], Any]]) -> bool:
+    """Whether one of the calls does not fail. If all of them do, the last one's failure is raised."""
+    *first, last = calls
+    return any(not attempt(call).failed for call in first) or last() is None
 
 
 def _takes_reward_by_name(tell: Any) -> bool:
@@ -215,15 +329,13 @@ def _tell(agent: Any, decision: Any, reward: float, by_name: bool, options: dict
 
 def _check_answers(agent: Any, name: str, reward: float, by_name: bool) -> None:
     """One ask and one tell: an agent that no reward reaches would look private."""
-    verb = "ask()"
-    try:
-        with redirect_stdout(sys.stderr):
-            decision = agent.ask()
-            verb = "tell(decision, reward)"
-            _tell(agent, decision, reward, by_name, {})
-    except Exception as error:
-        raise InvalidInput(f"{name} refuses its first {verb}: {type(error).__name__}: {error}") from error
-    if decision is None:
+    with redirect_stdout(sys.stderr):
+        asked = attempt(agent.ask)
+        told = attempt(lambda: _tell(agent, asked.value, reward, by_name, {}))
+    for verb, answer in (("ask()", asked), ("tell(decision, reward)", told)):
+        if answer.failed:
+            raise InvalidInput(f"{name} refuses its first {verb}: {answer.words}")
+    if asked.value is None:
         raise InvalidInput(
             f"ask() of {name} returned nothing: a decision has .action or .arm, or is a number or a name"
         )
@@ -318,14 +430,17 @@ def _claim(budget: Budget, inside: bool) -> Claim | None:
 
 
 def _own_claim(agent: Any, name: str) -> Claim | None:
-    try:
-        guarantee = agent.guarantee()
-        promised, pure = float(guarantee.promised), getattr(guarantee, "delta", 1.0) == 0.0
-    except Exception:
-        raise InvalidInput(f"{name} does not say what it keeps: give --rho, or --epsilon") from None
+    said = attempt(lambda: _promised(agent.guarantee()))
+    if said.failed:
+        raise InvalidInput(f"{name} does not say what it keeps: give --rho, or --epsilon")
+    promised, pure = said.value
     if not promised < math.inf:
         return None
     return Claim("pure DP" if pure else "zCDP", promised)
+
+
+def _promised(guarantee: Any) -> tuple[float, bool]:
+    return float(guarantee.promised), getattr(guarantee, "delta", 1.0) == 0.0
 
 
 def find_actions(
@@ -339,13 +454,11 @@ def find_actions(
     for rewards in ((low,), (high,), (low, high), (high, low, low)):
         runs.append([])
         # An agent may refuse to go on, after its last step for instance: what it showed until then counts.
-        with suppress(Exception), redirect_stdout(sys.stderr):
-            agent = make()
-            for i in range(64):
-                decision = agent.ask()
-                runs[-1].append(parts_of(decision))
-                _tell(agent, decision, rewards[i % len(rewards)], by_name, {})
+        with redirect_stdout(sys.stderr):
+            attempt(partial(_show_actions, make, rewards, by_name, runs[-1]))
     seen = [parts for run in runs for parts in run]
+    if not seen:
+        raise InvalidInput("no fresh agent answers ask(): an audit needs decisions")
     width = min(map(len, seen))
     keep = tuple(i for i in range(width) if any(len({p[i] for p in run}) < max(2, len(run)) for run in runs))
     keep = keep or tuple(range(width))
@@ -358,6 +471,16 @@ def find_actions(
     if len(numbers) == len(names) and min(numbers) >= 0 and max(numbers) < 1000:
         return tuple(range(max(arms or 0, 1 + max(numbers)))), keep
     return tuple(sorted(names, key=str)), keep
+
+
+def _show_actions(
+    make: Callable[..., Any], rewards: tuple[float, ...], by_name: bool, shown: list[tuple[Hashable, ...]]
+) -> None:
+    agent = make()
+    for i in range(64):
+        decision = agent.ask()
+        shown.append(parts_of(decision))
+        _tell(agent, decision, rewards[i % len(rewards)], by_name, {})
 
 
 def parts_of(decision: Any) -> tuple[Hashable, ...]:
