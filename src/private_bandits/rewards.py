@@ -14,9 +14,9 @@ from typing import Any
 from private_bandits.errors import InvalidInput
 
 LARGEST = 1e100
-"""Of a bound or a width, and 1/LARGEST is the least width: sums, noise and widths are squared, and stay finite."""
+"""No bound and no width may exceed this, and no width be below 1/LARGEST: squares of sums and noise stay finite."""
 LEAST_RELATIVE_WIDTH = 2.0**-50
-"""Of the larger bound. With less, a reward could hardly be told from the bounds: floats have 53 bits."""
+"""A width is at least this share of the larger bound: floats have 53 bits, so fewer steps are hardly any."""
 
 
 @dataclass(frozen=True)

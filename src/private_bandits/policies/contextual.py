@@ -135,7 +135,8 @@ class ContextualPolicy(Policy[State]):
                 f"actions must have norm at most {self.context_norm:g}, got {norms[row]:.9g} in row {row} (the first "
                 "is 0): divide by it, declare a larger context_norm, or use long_actions='scale'"
             )
-        near = STILL_LONG / np.maximum(largest, STILL_LONG)  # where the factor below would be too small for a float
+        # Less than 1 only where the factor below would otherwise be too small for a float.
+        near = STILL_LONG / np.maximum(largest, STILL_LONG)
         shorter = np.minimum(1.0, self.context_norm * (1 - 1e-12) / np.maximum(norms * near, 1e-300))
         return np.asarray(rows * near[:, None] * shorter[:, None])
 
