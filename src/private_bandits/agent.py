@@ -25,7 +25,6 @@ from private_bandits.episode import Combined, Correlated, Counts, Episode
 from private_bandits.errors import (
     AgentBusy,
     AgentClosed,
-    AgentFileInvalid,
     CapacityExceeded,
     ClosedDecision,
     InvalidInput,
@@ -159,10 +158,8 @@ class Agent:
             agent = cls.__new__(cls)
             agent._wire(settings, file, door, public, private)
             agent._catch_up(file)
-        except BaseException as error:
+        except BaseException:
             file.close()
-            if isinstance(error, sqlite3.Error):
-                raise AgentFileInvalid(f"{path} is damaged: {database_failure(error)}") from None
             raise
         return agent
 
@@ -171,7 +168,7 @@ class Agent:
         state: dict[str, Any] = refuse_damage(str(file.path), lambda: file.policy_state)
         if not file.checked:  # without checksums a state that cannot be read is the file's fault: it stays as it is
             refuse_damage(str(file.path), lambda: self._policy.load_state(state))
-        file.take_over()
+        refuse_damage(str(file.path), file.take_over)
         try:
             self._load_policy(state)
             for row in self._door.ledger.rows[file.learned_releases :]:

@@ -50,4 +50,4 @@ def total(checksums: Iterable[int]) -> int:
 def database_failure(error: Exception) -> str:
     """Say what went wrong in fixed words. SQLite's own words may quote a column, and with it a sum."""
     code = getattr(error, "sqlite_errorcode", None)
-    return _SQLITE_SAYS.get((code or 0) & 0xFF, "the database refused")
+    return _SQLITE_SAYS.get((code or 0) & 0xFF, "it is damaged, or the database refused")

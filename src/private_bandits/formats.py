@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from private_bandits.damage import ROW, Hidden, checksum, database_failure
 from private_bandits.episode import label_of
-from private_bandits.errors import AgentFileInvalid
+from private_bandits.errors import AgentBusy, AgentClosed, AgentFileInvalid
 from private_bandits.ownership import PRESENCE
 
 FORMAT = 4
@@ -74,8 +74,12 @@ def refuse_damage(path: str, read: Callable[[], T]) -> T:
         return read()
     except AgentFileInvalid as error:
         refusal = AgentFileInvalid(f"{path} {error}")
+    except (AgentBusy, AgentClosed) as error:
+        refusal = error.with_traceback(None)
     except sqlite3.Error as error:
-        refusal = AgentFileInvalid(f"{path} is damaged: {database_failure(error)}")
+        no_database = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB
+        trouble = "is not an agent's file" if no_database else f"cannot be opened: {database_failure(error)}"
+        refusal = AgentFileInvalid(f"{path} {trouble}")
     except Exception:
         refusal = AgentFileInvalid(f"{path} is damaged: it cannot be read")
     except BaseException as interrupt:

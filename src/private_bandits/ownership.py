@@ -15,7 +15,7 @@ import os
 import sqlite3
 import weakref
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from private_bandits.damage import database_failure
 from private_bandits.errors import AgentBusy, AgentClosed, AgentFileInvalid, AgentFileMissing
@@ -36,39 +36,23 @@ LOG_NEEDED = "UPDATE presence SET log_needed = 1"
 class OwnedFile:
     """A SQLite file that is this agent's alone until it is closed, dropped, or its process ends."""
 
-    def __init__(self, path: Path, new: bool) -> None:
+    connection: sqlite3.Connection
+
+    def __init__(self, path: Path) -> None:
         self._process = os.getpid()
         self._path = path
-        self._log_path = os.path.realpath(path) + "-wal"
-        self._had_log = _size(self._log_path) > 0
+        self._log = log_of(path)
         self._size = self._log_size = 0  # as they were last; neither shrinks while the agent runs
         self._lock = _Lock(path)
-        try:
-            self.connection = _connect(path, new)
-        except BaseException:
-            self._lock.give_back()
-            raise
+        self._connections: list[sqlite3.Connection] = []  # one, once there is one
         _OWNED.add(self)
         # Also when the agent is dropped without being closed.
-        self._let_go = weakref.finalize(self, _close, self.connection, self._lock, self._process)
+        self._let_go = weakref.finalize(self, _close, self._connections, self._lock, self._process)
 
-    def check_log(self) -> None:
-        """Refuse a file that needs its log, where there is none: what was written last would be missing."""
-        if self.needs_log and not self._had_log:
-            self._let_go.detach()  # closed as it was found: it still needs its log
-            self.connection.close()
-            self._lock.give_back()
-            raise AgentFileInvalid(
-                f"was not closed, and the log that held its latest writes, {self._log_path}, is missing or empty: "
-                "put it back beside the file. If it is lost, Agent.open(path, without_log=True) goes on "
-                "without the asks and tells since the last release"
-            )
-
-    @property
-    def needs_log(self) -> bool:
-        """Whether the file was not closed by the agent that had it last."""
-        found: tuple[Any, ...] | None = self.connection.execute("SELECT log_needed FROM presence").fetchone()
-        return found != (0,)
+    def connect(self, new: bool) -> None:
+        """Open the file for writing. new: it may be empty. A refusal says what the file is, without its path."""
+        self.connection = _connect(self._path, new)
+        self._connections.append(self.connection)
 
     def check_place(self, log: bool = True) -> None:
         """Refuse to write once the path names another file, or a part of this one is gone.
@@ -96,9 +80,9 @@ class OwnedFile:
         return ""
 
     def _trouble_with_log(self) -> str:
-        size = _size(self._log_path)
+        size = size_of(self._log)
         if size < self._log_size:
-            return f"{self._log_path}, the log of {self._path}, was removed or cut"
+            return f"{self._log}, the log of {self._path}, was removed or cut"
         self._log_size = size
         return ""
 
@@ -126,7 +110,8 @@ class OwnedFile:
         """
         self._let_go.detach()
         # For good: even the end of the child's interpreter must not close it.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.connection))
+        for connection in self._connections:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
         self._lock.give_back()
 
 
@@ -165,7 +150,12 @@ def check_agents_file(path: Path) -> None:
         raise AgentFileInvalid(f"{path} is empty: no agent was made in it yet, Agent(policy, path=...) does")
 
 
-def _size(path: str) -> int:
+def log_of(path: Path) -> str:
+    """Return the path of SQLite's write-ahead log, which stands beside the file itself, not beside a link to it."""
+    return os.path.realpath(path) + "-wal"
+
+
+def size_of(path: str) -> int:
     """Return the size of a file, 0 if there is none."""
     try:
         return os.stat(path).st_size
@@ -198,19 +188,19 @@ def _connect(path: Path, new: bool) -> sqlite3.Connection:
         connection.close()
         raise
     connection.close()
-    code = getattr(failure, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        raise _busy(path)
-    if failure is None or code == sqlite3.SQLITE_NOTADB:
-        raise AgentFileInvalid(f"{path} is not an agent's file")
-    raise AgentFileInvalid(f"{path} cannot be opened: {database_failure(failure)}")
+    if failure is not None and is_locked(failure):
+        raise busy(path)
+    if failure is None or getattr(failure, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
+        raise AgentFileInvalid("is not an agent's file")
+    raise AgentFileInvalid(f"cannot be opened: {database_failure(failure)}")
 
 
-def _close(connection: sqlite3.Connection, lock: _Lock, process: int) -> None:
+def _close(connections: list[sqlite3.Connection], lock: _Lock, process: int) -> None:
     if os.getpid() == process:
         try:
-            _fold_for_good(connection)
-            connection.close()
+            for connection in connections:
+                _fold_for_good(connection)
+                connection.close()
         finally:
             lock.give_back()
 
@@ -231,7 +221,13 @@ def _fold_for_good(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def _busy(path: Path) -> AgentBusy:
+def is_locked(failure: Exception) -> bool:
+    """Whether another program has the file."""
+    return getattr(failure, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def busy(path: Path) -> AgentBusy:
+    """Return the refusal of a file that another agent, or another program, has."""
     return AgentBusy(f"{path} is in use by another agent: close that one first, or end its process")
 
 
@@ -249,7 +245,7 @@ class _Lock:
         status = path.stat()
         self.file = (status.st_dev, status.st_ino)
         if self.file in self._owned:
-            raise _busy(path)
+            raise busy(path)
         if status.st_nlink != 1:
             raise AgentFileInvalid(
                 f"{path} has other names (hard links), where its log would not be found: remove them"
@@ -260,7 +256,7 @@ class _Lock:
                 fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._handle)
-            raise _busy(path) from None
+            raise busy(path) from None
         self._owned.add(self.file)
 
     def give_back(self) -> None:

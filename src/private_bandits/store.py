@@ -19,10 +19,11 @@ import numpy as np
 from private_bandits.damage import ROW, Hidden, checksum, database_failure, total
 from private_bandits.episode import Episode, stored_place
 from private_bandits.errors import AgentClosed, AgentFileExists, AgentFileInvalid, InvalidInput
-from private_bandits.formats import FORMAT, SCHEMA, Contents, Row, agent_checksum, read_contents, refuse_damage
+from private_bandits.formats import FORMAT, SCHEMA, Contents, Row, agent_checksum, refuse_damage
 from private_bandits.ledger import Ledger, Release
 from private_bandits.ownership import APPLICATION_ID, LOG_NEEDED, OwnedFile, check_agents_file, make_private_file
 from private_bandits.policies import Offer
+from private_bandits.reading import read_file
 from private_bandits.state import OpenDecision, PrivateState, PublicState, Settings
 
 Statement = tuple[str, Hidden[list[Row]] | None]
@@ -40,10 +41,9 @@ class SqliteStore:
     cut may lose decisions that were asked after the last tell, and a reward told to one of those is refused.
     """
 
-    def __init__(self, path: Path, new: bool) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._owned = OwnedFile(path, new)
-        self._connection = self._owned.connection
+        self._owned = OwnedFile(path)
         self._synchronous = ""
         self._generation = 0
         self._total = 0
@@ -60,8 +60,9 @@ class SqliteStore:
     def create(cls, path: Path, settings: Settings, public: PublicState) -> SqliteStore:
         """Make a new file, readable by its owner alone. Refused where an agent's file stands already."""
         make_private_file(path)
-        store = cls(path.absolute(), new=True)
+        store = cls(path.absolute())
         try:
+            refuse_damage(str(path), lambda: store._owned.connect(new=True))
             store._initialise(settings, public)
         except sqlite3.Error as error:
             store.close()
@@ -88,7 +89,7 @@ class SqliteStore:
         Nothing is written before `take_over`. without_log: also if the log with its latest writes is lost.
         """
         check_agents_file(path)
-        store = cls(path.absolute(), new=False)
+        store = cls(path.absolute())
         try:
             return store, *refuse_damage(str(path), lambda: store._read(without_log))
         except BaseException:
@@ -96,10 +97,7 @@ class SqliteStore:
             raise
 
     def _read(self, without_log: bool) -> tuple[Settings, Ledger]:
-        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == FORMAT and not without_log:
-            self._owned.check_log()
-        self._contents = found = read_contents(self._connection)
+        self._contents = found = read_file(self.path, without_log)
         self._total = found.total
         self._generation = found.generation
         settings = _load_settings(found.settings)
@@ -168,6 +166,7 @@ class SqliteStore:
 
     def take_over(self) -> None:
         """Write that the file has a new owner. A file of an older format is rewritten in this one."""
+        self._owned.connect(new=False)
         found = self._contents
         self._arrivals = found.arrivals
         self._generation += 1
@@ -200,6 +199,10 @@ class SqliteStore:
             statements.append(_inserted(table, rows))
             self._total += total(checksum(table, *row) for row in rows)
         return statements
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        return self._owned.connection
 
     # What changed.
 

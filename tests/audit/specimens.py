@@ -1048,12 +1048,10 @@ def make_white_again_kept_mixed_up_contextual(path: StrPath | None = None) -> pb
 
 
 class _RedrawAtOpen(_Keeping):
-    def _wire(
-        self, settings: Settings, file: SqliteStore | None, door: Door, public: PublicState, private: PrivateState
-    ) -> None:
-        super()._wire(settings, file, door, public, private)
-        if file is not None and self._beside(file).exists():
-            found = [Episode.load(data, door.grid) for data in json.loads(self._beside(file).read_text())]
+    def _catch_up(self, file: SqliteStore) -> None:
+        super()._catch_up(file)
+        if self._beside(file).exists():
+            found = [Episode.load(data, self._door.grid) for data in json.loads(self._beside(file).read_text())]
             self._kept = {full.key: full for full in found}
             self._draw_anew()
 
@@ -1080,7 +1078,8 @@ class _KeepsEpisodeOnFile(_Keeping):
         refused = super()._take(told)
         if self._file is not None and len(self._door.ledger) > rows:
             full = self._kept[told[2]]
-            self._file._summed[full.key] = Episode.load(full.dump() | {"number": full.number + 1}, full.grid)
+            place = {"number": full.number + 1, "first": full.number + 1}
+            self._file._summed[full.key] = Episode.load(full.dump() | place, full.grid)
         return refused
 
 

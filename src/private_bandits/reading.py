@@ -1,0 +1,102 @@
+"""Reads an agent's file before it is taken over, and changes nothing in it.
+
+What was written last is in the log beside the file, until it is folded into the file. SQLite believes whatever log it
+finds. A log that was cut, or is from an earlier time, would bring back pages that the file has newer, and a release
+that was published could be drawn again. So both are read first, the file alone and the file with its log.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from private_bandits.errors import AgentFileInvalid
+from private_bandits.formats import FORMAT, Contents, read_contents
+from private_bandits.ownership import APPLICATION_ID, busy, is_locked, log_of, size_of
+
+Standing = tuple[int, int]
+"""How far a file has come: its generation, and its releases."""
+
+
+def read_file(path: Path, without_log: bool) -> Contents:
+    """Read and check a file that no agent has open.
+
+    Refuses a file whose log is missing, or behind the file. without_log: reads the file alone then, and sets a log that
+    is behind aside.
+    """
+    log = log_of(path)
+    with _reading(path, with_log=False) as alone:
+        standing, needs_log = _standing(alone), _needs_log(alone)
+        if not size_of(log):
+            trouble = "missing or empty" if needs_log else ""
+            if without_log or not trouble:
+                return _checked(alone)
+    if size_of(log):
+        with _reading(path, with_log=True) as whole:
+            trouble = "cut, or of an earlier time" if _is_behind(_standing(whole), standing) else ""
+            if not trouble:
+                return _checked(whole)
+    if not without_log:
+        raise AgentFileInvalid(
+            f"was not closed, and the log that held its latest writes, {log}, is {trouble}: put the right one beside "
+            "the file. If it is lost, Agent.open(path, without_log=True) goes on without the asks and tells since the "
+            "last release"
+        )
+    os.replace(log, log + "-set-aside")
+    with _reading(path, with_log=False) as alone:
+        return _checked(alone)
+
+
+@contextmanager
+def _reading(path: Path, with_log: bool) -> Iterator[sqlite3.Connection]:
+    """Open the file for reading. Without its log, as if nobody could write to it."""
+    index = Path(f"{os.path.realpath(path)}-shm")
+    stood = index.exists()
+    address = f"file:{quote(str(path))}?mode=ro" + ("" if with_log else "&immutable=1")
+    failure: sqlite3.Error | None = None
+    try:
+        with closing(sqlite3.connect(address, uri=True, timeout=0)) as connection:
+            connection.text_factory = bytes  # a damaged text is no UTF-8, and sqlite3 would quote it in its error
+            yield connection
+    except sqlite3.Error as error:
+        failure = error
+    finally:
+        if with_log and not stood:
+            index.unlink(missing_ok=True)  # SQLite's index of the log, which it makes anew
+    if failure is not None:
+        raise busy(path) if is_locked(failure) else failure
+
+
+def _checked(connection: sqlite3.Connection) -> Contents:
+    if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+        raise AgentFileInvalid("is not an agent's file")
+    return read_contents(connection)
+
+
+def _standing(connection: sqlite3.Connection) -> Standing | None:
+    """Say how far the file has come; None where that cannot be read, as in a file that was never folded."""
+    with suppress(Exception):
+        query = "SELECT generation, (SELECT coalesce(max(number), 0) FROM ledger) FROM agent"
+        generation, releases = connection.execute(query).fetchone()
+        if type(generation) is int and type(releases) is int:
+            return generation, releases
+    return None
+
+
+def _is_behind(whole: Standing | None, alone: Standing | None) -> bool:
+    """Whether the log takes something back that the file has."""
+    return alone is not None and (whole is None or whole[0] < alone[0] or whole[1] < alone[1])
+
+
+def _needs_log(connection: sqlite3.Connection) -> bool:
+    """Whether the file was not closed by the agent that had it last. Files before format 4 do not say so."""
+    found: Any = (0,)
+    with suppress(Exception):
+        if connection.execute("PRAGMA user_version").fetchone() == (FORMAT,):
+            found = connection.execute("SELECT log_needed FROM presence").fetchone()
+    return bool(found != (0,))
