@@ -87,13 +87,13 @@ class Release:
     def _is_possible(self) -> bool:
         """Whether every field has the type, and the sign, that the door gives it."""
         whole = (self.number, self.count, self.sensitivity, self.steps)
-        sizes = (self.noise_sd, self.rounding, self.scale, self.calibrated, self.unit, *self.episodes.values())
-        real = (*sizes, *self.values, *(part for row in self.weights or () for part in row))
+        sizes = (self.noise_sd, self.rounding, self.scale, self.calibrated, self.unit)
+        finite = (*self.values, *self.episodes.values(), *(part for row in self.weights or () for part in row))
         return (
             all(type(n) is int and n > 0 for n in whole)
             and all(type(n) is int and n >= 0 for n in (self.key, *self.keys, *self.counts))
-            and all(type(x) in (int, float) for x in real)
-            and all(map(math.isfinite, self.values))
+            and all(type(x) in (int, float) for x in (*sizes, *finite))
+            and all(map(math.isfinite, finite))
             and all(x >= 0 for x in sizes)
             and type(self.private) is bool
             and self.noise in ("gaussian", "laplace", "none")
