@@ -7,15 +7,13 @@ So all of these count as its words. The frames of a traceback do not: they hold 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 DEEPEST = 8
 """Exceptions behind an exception that are looked at."""
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What a call returned, or with which words it failed. kind: the name of the exception's type, or nothing."""
 
     value: Any = None

@@ -207,6 +207,7 @@ class _Play:
         self.turns = [0] * len(scenario.levels)
         self.told = 0
         self.last: Any = None
+        self.together = scenario.together and target.tells_many
         self.own = scenario.secret if target.private_contexts else None
         """The decision of which nobody else sees what it recommends."""
 
@@ -214,7 +215,7 @@ class _Play:
         """All of the scenario; what others than the person of the secret see."""
         made = attempt(make)
         if made.failed:
-            return (f"refused: {made.kind}",), self._words("made", made)
+            return (f"refused: {made.kind}",), self._said("made", made)
         self.agent = made.value
         if self.scenario.log:
             self._start_from_log()
@@ -233,9 +234,9 @@ class _Play:
             attempt(lambda: self.agent.close())
         return tuple(action for i, action in enumerate(self.actions) if i != self.own), self.shown
 
-    def _words(self, name: str, answer: Answer) -> dict[str, float]:
+    def _said(self, name: str, answer: Answer) -> dict[str, float]:
         """What a failed call said, or what it answered."""
-        if self.look and (answer.failed or answer.value is not None):
+        if self.look and (answer.kind or answer.value is not None):
             _take_safely(name, answer, self.shown)
         return self.shown
 
@@ -256,7 +257,7 @@ class _Play:
             arm = i % len(self.turns) if forced is None else forced
             rows.append(self.target.log_row(arm, self._share_of(arm), self._person(i), i))
             self.told += 1
-        self._words("log", attempt(lambda: self.agent.warm_start(rows)))
+        self._said("log", attempt(lambda: self.agent.warm_start(rows)))
 
     def _person(self, number: int) -> int:
         return number % self.scenario.people if self.scenario.people else number
@@ -265,56 +266,69 @@ class _Play:
         count = min(self.scenario.batch, self.scenario.steps - self.told)
         if not (self.scenario.together and self.target.asks_many):
             return [self._ask(self.told + i) for i in range(count)]
-        asked = attempt(lambda: list(self.target.ask(self.agent, self._person(self.told), None, count)))
-        if asked.failed or len(asked.value) != count:
-            return [self._answered(asked)] * count
-        return [self._answered(Answer(decision)) for decision in asked.value]
+        asked = attempt(lambda: self._decisions(count))
+        return (
+            [self._answered(Answer(pair)) for pair in asked.value] if asked.value else [self._answered(asked)] * count
+        )
+
+    def _decisions(self, count: int) -> list[tuple[Any, Hashable]]:
+        """Several at once, each with what it recommends."""
+        decisions = self.target.ask(self.agent, self._person(self.told), None, count)
+        return [(decision, self.target.action(decision)) for decision in decisions]
 
     def _ask(self, number: int | None = None) -> tuple[Any, Hashable]:
         """number: of the reward that is told to it, if any."""
-        offered = _offered(self.target, number, self.secret) if number is not None and number == self.own else None
-        person = self._person(self.scenario.log + len(self.actions))
-        return self._answered(attempt(lambda: self.target.ask(self.agent, person, offered)))
+        mine = number is not None and number == self.own
+        return self._answered(attempt(lambda: self._decision(self._instead() if mine else None)))
+
+    def _instead(self) -> Any:
+        """What the person of the secret brings: the more different, the larger the secret."""
+        assert self.target.offers is not None
+        return None if self.secret < 0.5 else self.target.offers.instead(self.scenario.secret)[0]
+
+    def _decision(self, offered: Any) -> tuple[Any, Hashable]:
+        decision = self.target.ask(self.agent, self._person(self.scenario.log + len(self.actions)), offered)
+        return decision, self.target.action(decision)
 
     def _answered(self, asked: Answer) -> tuple[Any, Hashable]:
-        action = Answer(None, asked.kind) if asked.failed else attempt(lambda: self.target.action(asked.value))
-        if asked.failed:
-            self._words(f"ask {len(self.actions)}", asked)
-        self.actions.append(f"refused: {action.kind}" if action.failed else action.value)
-        return None if action.failed else asked.value, self.actions[-1]
+        """The decision and what it recommends; or that there is none."""
+        if not asked.value:
+            self._said(f"ask {len(self.actions)}", asked)
+            asked = Answer((None, f"refused: {asked.kind}"))
+        self.actions.append(asked.value[1])
+        found: tuple[Any, Hashable] = asked.value
+        return found
 
     def _tell_batch(self, batch: list[tuple[Any, Hashable]]) -> None:
-        items = []
+        target, rows = self.target, []
         for decision, recommended in batch:
             forced = self._forced()
-            place = self.target.place(recommended) if forced is None else forced
-            reward = self.target.reward(self._share_of(place))
+            reward = target.reward(self._share_of(target.place(recommended) if forced is None else forced))
             if decision is not None:
-                items.append((self.told, decision, reward, None if forced is None else self.target.names[forced]))
                 self.last = decision
+                row = (decision, reward) if forced is None else (decision, reward, target.names[forced])
+                if self.together:
+                    rows.append(row)
+                else:
+                    self._tell(row)
             self.told += 1
-        if self.scenario.together and self.target.tells_many and items:
-            rows = [(d, r) if played is None else (d, r, played) for _, d, r, played in items]
-            self._words(f"answer {self.told}", attempt(lambda: self.agent.tell_many(rows)))
-        else:
-            for number, *item in items:
-                self._words(f"answer {number}", attempt(partial(self.target.tell, self.agent, *item)))
+        if rows:
+            self._said(f"answer {self.told}", attempt(lambda: self.agent.tell_many(rows)))
         if self.told - len(batch) < self.scenario.restart <= self.told:
             self._restart()
 
+    def _tell(self, row: tuple[Any, ...]) -> None:
+        answer = attempt(lambda: self.target.tell(self.agent, *row))
+        if self.look:
+            self._said(f"answer {self.told}", answer)
+
     def _restart(self) -> None:
-        self._words("close", attempt(lambda: self.agent.close()))
+        self._said("close", attempt(lambda: self.agent.close()))
         opened = attempt(lambda: self.target.open(self.agent, self.path))
         if opened.failed:
-            self._words("open", opened)
+            self._said("open", opened)
         else:
             self.agent = opened.value
-
-
-def _offered(target: Target, number: int, secret: float) -> Any:
-    """What the person of the secret brings: the more different, the larger the secret."""
-    assert target.offers is not None
-    return None if secret < 0.5 else target.offers.instead(number)[0]
 
 
 def _share(level: float, turn: int) -> float:
