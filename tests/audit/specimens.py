@@ -1346,7 +1346,7 @@ class _AskManyPeeks(pb.Agent):
 
 @specimen(cost=math.inf, shows="several asks at once")
 def make_white_ask_many_peeks() -> pb.Agent:
-    """Of decisions asked for at once, all but the first follow the sums that are not released: infinite."""
+    """Decisions asked for at once follow, all but the first, the sums that are not released: infinite."""
     return _AskManyPeeks(_policy())
 
 
@@ -1473,7 +1473,7 @@ class _StartSorted(_AnyoneAgent):
 
 @specimen(cost=math.inf, shows="logs")
 def make_white_warm_start_keeps_best() -> pb.Agent:
-    """Of a person with more rewards than the limit, the best of the log count, and not the first: infinite."""
+    """A log with more rewards of a person than the limit counts the best of them, and not the first: infinite."""
     return _StartSorted(_policy(), max_rewards_per_person=2)
 
 
@@ -2757,7 +2757,7 @@ class AskManyRaw(Able):
 
 @specimen(cost=math.inf)
 def make_black_ask_many_raw() -> BlackBox:
-    """Of decisions asked for at once, all but the first are the raw best arm: infinite."""
+    """Decisions asked for at once are, all but the first, the raw best arm: infinite."""
     return AskManyRaw(2)
 
 

@@ -14,7 +14,7 @@ DEEPEST = 8
 
 
 class Answer(NamedTuple):
-    """What a call returned, or with which words it failed. kind: the name of the exception's type, or nothing."""
+    """The value that a call returned, or the words with which it failed. kind: the name of the exception's type."""
 
     value: Any = None
     kind: str = ""

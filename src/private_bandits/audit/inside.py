@@ -224,7 +224,7 @@ def _other_rewards(share: float, logged: bool) -> list[Change]:
 
 
 def _other_people(target: Target, number: int, base: Trace, dice: random.Random) -> list[Change]:
-    """What someone else might have brought, in random order. Who told nothing may leave no trace at all.
+    """List what someone else might have brought, in random order. Who told nothing may leave no trace at all.
 
     Decisions that were asked for at once share what is offered: of one of them, only the reward and the action differ.
     """

@@ -63,7 +63,7 @@ class Tape:
         return Instead(self._source.calibrate(kind, level, sensitivity, dimension, number), self.answer)
 
     def answer(self, mechanism: Any, hidden: Any) -> list[int]:
-        """What this world is made to release."""
+        """Choose what this world is made to release."""
         if self.broken:
             self.broken = False
             raise NoiseFailed("the noise could not be drawn, as the script has it")
@@ -117,7 +117,7 @@ class Shown(NamedTuple):
 
 @dataclass
 class Trace:
-    """What a replay showed, move by move, and what went through the door."""
+    """Everything that a replay showed, move by move, and everything that went through the door."""
 
     shown: list[Shown] = field(default_factory=list)
     draws: list[Draw] = field(default_factory=list)
@@ -128,7 +128,7 @@ class Trace:
     together: set[int] = field(default_factory=set)
     """Numbers of decisions that were asked for in one call, and so share what is offered."""
     numbers: dict[str, int] = field(default_factory=dict)
-    """Of decisions, from 0, by their ids."""
+    """The numbers of decisions, from 0, by their ids."""
     told: dict[int, float] = field(default_factory=dict)
     """Every reward told, as a share of the range, by the number of its decision, or of its row in a log."""
     taken: int = 0
@@ -136,14 +136,14 @@ class Trace:
     failure: str = ""
     """The first call that should have worked and failed, with its words."""
     rows: int | None = None
-    """Of the ledger, if it can be read in the end."""
+    """The length of the ledger, if it can be read in the end."""
     spent: float | None = None
-    """What the ledger says that the dearest reward costs, by the rows' own notion."""
+    """The cost of the dearest reward as the ledger tells it, by the rows' own notion."""
     lasting: str = ""
-    """What a restart changed of what had been published, if anything."""
+    """The first thing published that a restart changed, if any."""
 
     def seen_by_others(self, hidden: Collection[int]) -> list[str]:
-        """What was shown, without what these decisions recommend."""
+        """Leave out what these decisions recommend."""
         return [shown.text for shown in self.shown if shown.decision is None or shown.decision not in hidden]
 
     def person(self, number: int) -> int:
@@ -277,7 +277,7 @@ class _Run:
         return kinds[which % len(kinds)]
 
     def _reward(self, decision: Any, share: float, played: int | None) -> tuple[float, int | None]:
-        """What this world tells of the decision."""
+        """The reward and the action that this world tells of the decision."""
         number = self.trace.numbers.get(decision.id)
         if number is None:  # of its own invention
             return self.target.reward(share), played
@@ -407,7 +407,7 @@ class _Run:
         ]
 
     def _released(self) -> dict[str, str]:
-        """What a restart must not change, as far as it can be read."""
+        """Everything that a restart must not change, as far as it can be read."""
         agent = self.agent
         looks: dict[str, Callable[[], str]] = {
             "rows": lambda: "; ".join(map(str, agent.ledger)),

@@ -235,7 +235,7 @@ class _Play:
         return tuple(action for i, action in enumerate(self.actions) if i != self.own), self.shown
 
     def _said(self, name: str, answer: Answer) -> dict[str, float]:
-        """What a failed call said, or what it answered."""
+        """Take the answer of a call, or the words with which it failed. Returns all that was shown."""
         if self.look and (answer.kind or answer.value is not None):
             _take_safely(name, answer, self.shown)
         return self.shown
@@ -282,7 +282,7 @@ class _Play:
         return self._answered(attempt(lambda: self._decision(self._instead() if mine else None)))
 
     def _instead(self) -> Any:
-        """What the person of the secret brings: the more different, the larger the secret."""
+        """The actions that the person of the secret brings: other ones where the secret is high."""
         assert self.target.offers is not None
         return None if self.secret < 0.5 else self.target.offers.instead(self.scenario.secret)[0]
 
@@ -377,7 +377,7 @@ def _value(agent: Any, name: str) -> Any:
 
 
 def _provoke(target: Target, agent: Any, closed: Any, shown: dict[str, float]) -> None:
-    """What errors say: a decision told twice, one that never was, a reward that is none, alone or in a batch."""
+    """Make mistakes and take the errors: a decision told twice or unknown, no number, alone or in a batch."""
     tries: list[tuple[str, Any]] = [
         ("told twice", lambda: target.tell(agent, closed, 0.5)),
         ("unknown decision", lambda: target.tell(agent, "no such decision", 0.5)),

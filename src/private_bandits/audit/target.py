@@ -184,7 +184,7 @@ def _arms_of(policy: Policy[Any]) -> tuple[int, ...]:
 
 
 def _abilities_of(policy: Policy[Any]) -> dict[str, Any]:
-    """What agents of this package can do with the policy."""
+    """The calls that agents of this package can serve with the policy."""
     takes_logs = policy.takes_logs and not policy.private_contexts
     found: dict[str, Any] = {"asks_many": True, "tells_many": True, "takes_logs": takes_logs}
     if not policy.arm_names:
@@ -259,7 +259,7 @@ def _two_agents(make: Callable[..., Any], name: str) -> tuple[Any, Any]:
 
 
 def _with_found_abilities(target: Target) -> Target:
-    """What a foreign agent can do beside ask and tell, tried out on fresh ones."""
+    """Try out on fresh foreign agents which calls beside ask and tell they serve."""
     tries: dict[str, Callable[[], Any]] = {
         "asks_many": partial(_asks_many, target),
         "tells_many": partial(_tells_many, target),
