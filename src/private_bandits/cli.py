@@ -311,7 +311,10 @@ def audit(
     html: Annotated[Path | None, typer.Option(help="Write a report with pictures to this new file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Look for a broken promise, in a shipped policy or in your own agent. Exit code 1 if there is one."""
+    """Look for a broken promise, in a shipped policy or in your own agent.
+
+    Exit code 1 if there is one, 3 if an agent failed so often that it could not be judged.
+    """
     from private_bandits import audit as audits  # here: half a second that no other command needs
 
     _check_new_file(html)
@@ -333,6 +336,8 @@ def audit(
             report.print(Console())
     if any(report.violated for report in reports):
         raise typer.Exit(1)
+    if not all(report.judged for report in reports):
+        raise typer.Exit(3)
 
 
 @app.command()

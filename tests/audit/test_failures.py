@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 import private_bandits as pb
+from private_bandits import cli
 from private_bandits.audit import SHORT, Thoroughness, audit, html, of_factory, of_policy, to_json
 from private_bandits.audit import inside as exact
 from private_bandits.audit.attempts import attempt, words_of
@@ -83,51 +85,19 @@ class _AlwaysFails(pb.AdaCUCB):
         raise ArithmeticError("no way")
 
 
-class _Lasting(pb.Agent):
-    """Keeps a release that its policy failed at, shows it, and is of no more use."""
-
-    _stuck = False
-
-    def _learn(self, row: Release) -> None:
-        try:
-            super()._learn(row)
-        except pb.errors.PolicyFailed:
-            self._stuck = True
-
-    def _use(self, call: Callable[[], Any]) -> Any:
-        found = None if self._stuck else call()
-        if self._stuck:
-            raise pb.errors.PolicyFailed("the policy failed at a release")
-        return found
-
-    def ask(self, n: Any = None, *, actions: Any = None, person: str | None = None) -> Any:
-        return self._use(lambda: super(_Lasting, self).ask(n, actions=actions, person=person))
-
-    def tell(self, decision: Any, reward: float, *, played: Any = None) -> None:
-        self._use(lambda: super(_Lasting, self).tell(decision, reward, played=played))
-
-    def tell_many(self, rewards: Any) -> None:
-        self._use(lambda: super(_Lasting, self).tell_many(rewards))
-
-    def warm_start(self, log: Any, **columns: Any) -> int:
-        found: int = self._use(lambda: super(_Lasting, self).warm_start(log, **columns))
-        return found
-
-    def give_up(self, decision: Any) -> None:
-        self._use(lambda: super(_Lasting, self).give_up(decision))
-
-    def estimates(self, delta: float = 0.05) -> list[pb.Estimate]:
-        found: list[pb.Estimate] = self._use(lambda: super(_Lasting, self).estimates(delta))
-        return found
+def make_always_failing() -> pb.Agent:
+    return pb.Agent(_policy(kind=_AlwaysFails))
 
 
-class _LastingTellsPolicy(_Lasting, _TellsPolicy):
-    pass
+def test_an_agent_that_cannot_be_judged_ends_the_command_with_exit_code_3() -> None:
+    options = ["--policy", "tests.audit.test_failures:make_always_failing", "--rho", "0.5", "--short"]
+    result = CliRunner().invoke(cli.app, ["audit", *options, "--processes", "1"])
+    assert result.exit_code == 3
+    assert "could not be judged" in result.stdout
 
 
-@pytest.mark.parametrize("kind", [pb.Agent, _Lasting])
-def test_an_agent_that_always_fails_cannot_be_judged(kind: type[pb.Agent]) -> None:
-    report = audit(of_factory(lambda: kind(_policy(kind=_AlwaysFails)), RHO), QUICK, processes=1)
+def test_an_agent_that_always_fails_cannot_be_judged() -> None:
+    report = audit(of_factory(make_always_failing, RHO), QUICK, processes=1)
     assert (report.verdict, report.violated, report.judged) == ("could not be judged", False, False)
     assert "it failed whenever it was used" in report.notes[0]
     assert {part.verdict for part in report.parts if part.name[0] in "13"} == {"could not be judged"}
@@ -139,16 +109,16 @@ def test_an_agent_that_always_fails_cannot_be_judged(kind: type[pb.Agent]) -> No
     assert to_json([report])["audits"][0]["judged"] is False
 
 
-@pytest.mark.parametrize("kind", [pb.Agent, _Lasting])
-def test_an_agent_that_fails_by_its_releases_is_not_accused(kind: type[pb.Agent]) -> None:
-    report = audit(of_factory(lambda: kind(_policy(kind=_FailsByRelease)), RHO), replace(SHORT, seconds=0), processes=1)
+def test_an_agent_that_fails_by_its_releases_is_not_accused() -> None:
+    report = audit(
+        of_factory(lambda: pb.Agent(_policy(kind=_FailsByRelease)), RHO), replace(SHORT, seconds=0), processes=1
+    )
     assert report.verdict == "consistent with the claim", report.to_dict()
     assert "calls failed in" in report.notes[0]
 
 
-@pytest.mark.parametrize("kind", [_TellsPolicy, _LastingTellsPolicy])
-def test_an_agent_that_fails_by_raw_sums_is_caught(kind: type[pb.Agent]) -> None:
-    report = audit(of_factory(lambda: kind(_policy(kind=_LearnFailsWhenRich)), RHO), SHORT, processes=1)
+def test_an_agent_that_fails_by_raw_sums_is_caught() -> None:
+    report = audit(of_factory(lambda: _TellsPolicy(_policy(kind=_LearnFailsWhenRich)), RHO), SHORT, processes=1)
     assert [part.name for part in report.parts if part.flaws] == ["1 sensitivity"]
 
 
@@ -214,11 +184,11 @@ def _shown(agent: Callable[[], pb.Agent], *script: Move) -> list[str]:
 
 def test_after_a_failure_everything_is_looked_at_and_the_script_goes_on() -> None:
     steps = (Move("ask"), Move("tell", 0, 1.0), Move("ask"), Move("tell", 0, 1.0))
-    shown = _shown(lambda: _Lasting(_policy(kind=_AlwaysFails)), *steps)
+    shown = _shown(lambda: pb.Agent(_policy(kind=_AlwaysFails)), *steps)
     failed = next(i for i, text in enumerate(shown) if text.startswith("tell: error PolicyFailed"))
     assert any(text.startswith("repr: returned Agent(") for text in shown[failed : failed + 20])
     assert any(text.startswith("ledger: returned [Release(") for text in shown[failed : failed + 20])
-    assert "ask: error PolicyFailed: the policy failed at a release" in shown[failed:]
+    assert any(text.startswith("ask: error PolicyFailed: _AlwaysFails failed at release 1") for text in shown[failed:])
 
 
 def test_a_batch_is_refused_first_and_then_taken() -> None:
