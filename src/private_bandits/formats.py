@@ -1,4 +1,4 @@
-"""What is in an agent's file, read and checked, whatever version wrote it.
+"""Reads and checks what is in an agent's file, whatever version wrote it.
 
 Format 1: versions 0.1 to 0.3. Format 2: up to 0.7, with actions that change. Format 3: 0.8, with earlier sums and
 arrivals in places of their own. Format 4: with checksums, and with the number of releases that the policy has learned.
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds. What is private is hidden.
+    """Everything that a file holds. Its private parts are hidden.
 
     learned: how many releases the policy's state has learned. people: of older formats; from format 4 on they are
     looked up one by one. checked: whether everything had checksums, so that a text is what an agent wrote.

@@ -88,8 +88,8 @@ class OwnedFile:
 
     def fold_log(self) -> None:
         """Make what was committed part of the file itself, on disk."""
-        busy, pages, folded = self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        if busy or pages != folded:
+        blocked, pages, folded = self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if blocked or pages != folded:
             raise sqlite3.OperationalError("the log could not be folded into the file")
         self.check_place()
 

@@ -20,36 +20,41 @@ from private_bandits.formats import FORMAT, Contents, read_contents
 from private_bandits.ownership import APPLICATION_ID, busy, is_locked, log_of, size_of
 
 Standing = tuple[int, int]
-"""How far a file has come: its generation, and its releases."""
+"""The generation of a file, and the number of its releases: they only grow."""
 
 
 def read_file(path: Path, without_log: bool) -> Contents:
     """Read and check a file that no agent has open.
 
-    Refuses a file whose log is missing, or behind the file. without_log: reads the file alone then, and sets a log that
-    is behind aside.
+    Refuses a file whose log is missing, or behind the file. without_log: reads the file alone then, and also if the two
+    do not fit together; a log that is no use is set aside.
     """
     log = log_of(path)
     with _reading(path, with_log=False) as alone:
         standing, needs_log = _standing(alone), _needs_log(alone)
+        if not size_of(log) and (without_log or not needs_log):
+            return _checked(alone)
+    try:
         if not size_of(log):
-            trouble = "missing or empty" if needs_log else ""
-            if without_log or not trouble:
-                return _checked(alone)
-    if size_of(log):
+            raise _log_lost(log, "missing or empty")
         with _reading(path, with_log=True) as whole:
-            trouble = "cut, or of an earlier time" if _is_behind(_standing(whole), standing) else ""
-            if not trouble:
-                return _checked(whole)
-    if not without_log:
-        raise AgentFileInvalid(
-            f"was not closed, and the log that held its latest writes, {log}, is {trouble}: put the right one beside "
-            "the file. If it is lost, Agent.open(path, without_log=True) goes on without the asks and tells since the "
-            "last release"
-        )
+            if _is_behind(_standing(whole), standing):
+                raise _log_lost(log, "cut, or of an earlier time")
+            return _checked(whole)
+    except (AgentFileInvalid, sqlite3.Error):
+        if not without_log:
+            raise
     os.replace(log, log + "-set-aside")
     with _reading(path, with_log=False) as alone:
         return _checked(alone)
+
+
+def _log_lost(log: str, trouble: str) -> AgentFileInvalid:
+    return AgentFileInvalid(
+        f"was not closed, and the log that held its latest writes, {log}, is {trouble}: put the right one beside the "
+        "file. If it is lost, Agent.open(path, without_log=True) goes on without the asks and tells since the last "
+        "release"
+    )
 
 
 @contextmanager

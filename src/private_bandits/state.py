@@ -108,7 +108,7 @@ class OpenDecision(NamedTuple):
     action: int
     person: str | None
     offered: Offer | None = None
-    """What there was to choose from, where that changes and is public."""
+    """The actions that there were to choose from, where they change and are public."""
 
 
 @dataclass

@@ -27,7 +27,7 @@ from private_bandits.reading import read_file
 from private_bandits.state import OpenDecision, PrivateState, PublicState, Settings
 
 Statement = tuple[str, Hidden[list[Row]] | None]
-"""Of SQL, with the rows that it is run for; None: it is run once. Rows may hold a sum or a context."""
+"""One statement of SQL, with the rows that it is run for; None: it is run once. Rows may hold a sum or a context."""
 
 
 class SqliteStore:
