@@ -342,3 +342,14 @@ def test_a_policy_learns_which_arm_is_for_whom() -> None:
         decision = agent.ask(actions=features([x]))
         agent.tell(decision, reward=1.0 if (x > 0) == (decision.action == 0) else -1.0)
     assert [agent.ask(actions=features([x])).action for x in (2.0, -2.0)] == [0, 1]
+
+
+def test_numbers_beyond_floats_are_clipped_like_any_that_are_too_large() -> None:
+    features = pb.Features(context=["age", "dose"], arms=["A", "B"], bounds=[100, 1], outside="clip")
+    assert (features([10**400, 0.5]) == features([100, 0.5])).all()
+    assert (features([-(10**400), Fraction(10**400)]) == features([-100, 1])).all()
+    with pytest.raises(InvalidInput, match="must be real numbers"):
+        features(["old", 10**400])
+    strict = pb.Features(context=["age", "dose"], arms=["A", "B"], bounds=[100, 1])
+    with pytest.raises(InvalidInput, match="must be real numbers"):
+        strict([10**400, 0.5])

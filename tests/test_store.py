@@ -1229,3 +1229,37 @@ def test_a_report_of_a_crash_has_no_salt() -> None:
     """With it, names could be guessed from their hashes."""
     agent = pb.Agent(pb.AdaCUCB(2, pb.zCDP(1)), max_rewards_per_person=1)
     assert agent._settings.salt not in repr(agent._settings)
+
+
+KILLED = """
+    import os, sys
+    import private_bandits as pb
+    agent = pb.Agent(pb.AdaCUCB(1, pb.zCDP(1.0), variant="paper"), path=sys.argv[1])
+    for _ in range(100):  # the last release is that of the 64th
+        agent.tell(agent.ask(), 1.0)
+    os._exit(0)
+"""
+
+
+def test_a_damaged_log_is_noticed_and_what_can_be_read_of_it_is_kept_where_asked(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    run_python(KILLED, path)
+    content, log = path.read_bytes(), log_of(path).read_bytes()
+    asked = {}
+    for place in (20, 32 + 8, 32 + 100, len(log) // 8):  # the header, the first page's own, a page, another one
+        damaged = bytearray(log)
+        damaged[place] ^= 1
+        path.write_bytes(content)
+        log_of(path).write_bytes(damaged)
+        with pytest.raises(AgentFileInvalid, match=r"agent\.db-wal, is damaged"):
+            pb.Agent.open(path)
+        assert (path.read_bytes(), log_of(path).read_bytes()) == (content, bytes(damaged))
+        with pb.Agent.open(path, without_log=True) as agent:
+            assert len(agent.ledger) == 7
+            asked[place] = agent._public.asked
+    assert list(asked.values())[:3] == [64, 64, 64]
+    assert 64 < asked[len(log) // 8] < 100
+    path.write_bytes(content)
+    log_of(path).write_bytes(log)
+    with pb.Agent.open(path) as agent:
+        assert (len(agent.ledger), agent._public.asked) == (7, 100)

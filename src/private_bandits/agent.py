@@ -819,7 +819,7 @@ class Agent:
         except AgentClosed as error:  # the file is not where it was, or not this agent's any more
             moved = error.with_traceback(None)
         if moved is not None:
-            self._end("could not write its file", readable=False)
+            self._end("has ended, as its file was moved, cut or taken over", readable=False)
             raise moved
         if failure is not None:  # told outside of the block above, whose exception knows what was to be written
             self._end(f"could not write its file ({failure})", readable=False)

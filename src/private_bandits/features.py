@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -165,7 +168,7 @@ class Features:
 
     def _inside(self, context: Any) -> Floats:
         """The context as p finite numbers within the bounds."""
-        found = _numbers("context", context)
+        found = _numbers("context", context, clipped=self.outside == "clip")
         if found.shape != (len(self.context),):
             raise InvalidInput(f"context must be a list of length {len(self.context)}, got shape {found.shape}")
         if not np.isfinite(found).all():
@@ -182,15 +185,27 @@ class Features:
         return inside
 
 
-def _numbers(what: str, given: Any) -> Floats:
-    """As an array of floats. Errors hold no value."""
+def _numbers(what: str, given: Any, clipped: bool = False) -> Floats:
+    """Return an array of floats. Errors hold no value. clipped: numbers that no float can hold are taken too."""
     try:
         found = np.asarray(given)
     except ValueError:
         raise InvalidInput(f"{what} must be rows of one length, got rows of different lengths") from None
+    if found.dtype == object and clipped:
+        found = np.array([_nearest_float(number) for number in found.flat]).reshape(found.shape)
     if found.dtype.kind not in "biuf":
         raise InvalidInput(f"{what} must be real numbers, got dtype {found.dtype}: convert them to floats")
     return found.astype(float)
+
+
+def _nearest_float(number: Any) -> Any:
+    """Return the nearest float of a real number, however large; anything else as it is, to be refused by its type."""
+    if not isinstance(number, Real):
+        return number
+    try:
+        return float(number)
+    except OverflowError:
+        return sys.float_info.max if number > Fraction(0) else -sys.float_info.max
 
 
 def _is_list(given: Any) -> bool:

@@ -36,6 +36,8 @@ SCHEMA = (
 COUNTED = ("decisions", "episodes", "kept", "ledger", "people")
 """Tables whose checksums the total in `agent` is of. The others have one row each."""
 
+RESTORE = ". Restore a backup only if nothing was released after it was made: it would be released anew"
+
 Row = tuple[Any, ...]
 T = TypeVar("T")
 
@@ -73,7 +75,8 @@ def refuse_damage(path: str, read: Callable[[], T]) -> T:
     try:
         return read()
     except AgentFileInvalid as error:
-        refusal = AgentFileInvalid(f"{path} {error}")
+        remedy = RESTORE if str(error).startswith("is damaged") else ""
+        refusal = AgentFileInvalid(f"{path} {error}{remedy}")
     except (AgentBusy, AgentClosed) as error:
         refusal = error.with_traceback(None)
     except sqlite3.Error as error:
@@ -81,7 +84,7 @@ def refuse_damage(path: str, read: Callable[[], T]) -> T:
         trouble = "is not an agent's file" if no_database else f"cannot be opened: {database_failure(error)}"
         refusal = AgentFileInvalid(f"{path} {trouble}")
     except Exception:
-        refusal = AgentFileInvalid(f"{path} is damaged: it cannot be read")
+        refusal = AgentFileInvalid(f"{path} is damaged: it cannot be read{RESTORE}")
     except BaseException as interrupt:
         interrupt.__context__ = interrupt.__cause__ = None
         refusal = interrupt.with_traceback(None)

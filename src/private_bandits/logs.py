@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -203,7 +204,9 @@ def _is_missing(value: Any) -> bool:
 def _as_float(value: Any) -> float | None:
     try:
         return float(value)
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:  # a whole number beyond any float, and so outside of any range
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
         return None
 
 

@@ -62,18 +62,15 @@ class OwnedFile:
         """
         trouble = self._trouble() or (self._trouble_with_log() if log else "")
         if trouble:
-            raise AgentClosed(
-                f"{trouble} while its agent was running. The agent has ended; the file holds everything up to the call "
-                "before: resume it with Agent.open, at the place where it is now"
-            )
+            raise AgentClosed(f"{trouble} while its agent was running, and the agent has ended")
 
     def _trouble(self) -> str:
         try:
             now = os.stat(self._path)
         except OSError:
-            return f"{self._path} was moved or deleted"
+            return f"{self._path} was moved or deleted (where it is now, it can be resumed with Agent.open)"
         if (now.st_dev, now.st_ino) != self._lock.file:
-            return f"{self._path} was moved and replaced by another file"
+            return f"{self._path} was moved and replaced (where it is now, it can be resumed with Agent.open)"
         if now.st_size < self._size:
             return f"{self._path} was cut"
         self._size = now.st_size
@@ -82,7 +79,7 @@ class OwnedFile:
     def _trouble_with_log(self) -> str:
         size = size_of(self._log)
         if size < self._log_size:
-            return f"{self._log}, the log of {self._path}, was removed or cut"
+            return f"{self._log}, the log of {self._path}, was removed or cut (resume the file with Agent.open)"
         self._log_size = size
         return ""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import struct
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from private_bandits.errors import AgentFileInvalid
 from private_bandits.formats import FORMAT, Contents, read_contents
@@ -40,6 +40,8 @@ def read_file(path: Path, without_log: bool) -> Contents:
         with _reading(path, with_log=True) as whole:
             if _is_behind(_standing(whole), standing):
                 raise _log_lost(log, "cut, or of an earlier time")
+            if not without_log and _has_unreadable_writes(log):
+                raise _log_lost(log, "damaged")
             return _checked(whole)
     except (AgentFileInvalid, sqlite3.Error):
         if not without_log:
@@ -51,10 +53,41 @@ def read_file(path: Path, without_log: bool) -> Contents:
 
 def _log_lost(log: str, trouble: str) -> AgentFileInvalid:
     return AgentFileInvalid(
-        f"was not closed, and the log that held its latest writes, {log}, is {trouble}: put the right one beside the "
-        "file. If it is lost, Agent.open(path, without_log=True) goes on without the asks and tells since the last "
-        "release"
+        f"cannot be read with its latest writes: the log that held them, {log}, is {trouble}. Put the right log beside "
+        "the file. If it is lost, Agent.open(path, without_log=True) goes on without the asks and tells in it; every "
+        "release is in the file"
     )
+
+
+def _has_unreadable_writes(log: str) -> bool:
+    """Whether SQLite leaves out whole transactions of the log, because something before them is damaged.
+
+    A process that is killed leaves no such log: its last transaction may lack its end, and nothing follows it. (The
+    format is SQLite's: a header of 32 bytes, then pages, each after 24 bytes that say whether a transaction ends with
+    it. They carry the two salts of the header if they belong to this log. What SQLite reads is in its index.)
+    """
+    index = log.removesuffix("-wal") + "-shm"
+    with open(log, "rb") as file, open(index, "rb") as read:
+        header = file.read(32)
+        if _sums(header[:24], "<" if header[3] == 0x82 else ">") != struct.unpack(">II", header[24:]):
+            return True
+        frame = 24 + struct.unpack(">I", header[8:12])[0]
+        readable = struct.unpack("=I", read.read(20)[16:])[0]
+        file.seek(32 + readable * frame)
+        while len(start := file.read(24)) == 24:
+            if start[8:16] == header[16:24] and start[4:8] != bytes(4):
+                return True
+            file.seek(frame - 24, os.SEEK_CUR)
+    return False
+
+
+def _sums(header: bytes, order: str) -> tuple[int, int]:
+    """Return the checksum of the header of a log, as SQLite computes it."""
+    first = second = 0
+    for one, other in struct.iter_unpack(f"{order}II", header):
+        first = (first + one + second) % 2**32
+        second = (second + other + first) % 2**32
+    return first, second
 
 
 @contextmanager
@@ -62,7 +95,7 @@ def _reading(path: Path, with_log: bool) -> Iterator[sqlite3.Connection]:
     """Open the file for reading. Without its log, as if nobody could write to it."""
     index = Path(f"{os.path.realpath(path)}-shm")
     stood = index.exists()
-    address = f"file:{quote(str(path))}?mode=ro" + ("" if with_log else "&immutable=1")
+    address = path.as_uri() + ("?mode=ro" if with_log else "?mode=ro&immutable=1")
     failure: sqlite3.Error | None = None
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=0)) as connection:

@@ -47,8 +47,9 @@ class RewardRange:
         least = max(1 / LARGEST, LEAST_RELATIVE_WIDTH * farthest)
         if farthest > LARGEST or not least <= self.width <= LARGEST:
             raise InvalidInput(
-                f"reward_range ({self.low}, {self.high}) is too far from zero, too wide or too narrow: express rewards "
-                f"in another unit, or subtract one number from all of them; bounds and width may be up to {LARGEST:g}"
+                f"reward_range ({self.low}, {self.high}) is too far from zero, too wide or too narrow. Bounds may be "
+                f"up to {LARGEST:g}, and the width from {1 / LARGEST:g}, or 2^-50 of the larger bound, to {LARGEST:g}: "
+                "express rewards in another unit, or subtract one number from all of them"
             )
 
     @classmethod

@@ -158,9 +158,12 @@ class _Fragile:
 
     def ask(self) -> int:
         self.asks += 1
-        if self.asks > 2:
+        if self.fails():
             raise SystemExit("worn out")
-        return self.asks
+        return self.asks % 3
+
+    def fails(self) -> bool:
+        return self.asks > 2
 
     def tell(self, decision: Any, reward: float) -> None:
         pass
@@ -170,9 +173,19 @@ class _Fragile:
         raise SystemExit("lost")
 
 
-def test_a_foreign_agent_may_fail_too() -> None:
-    report = audit(of_factory(_Fragile, RHO, arms=3), Thoroughness(effort=QUICK.effort), processes=1)
-    assert report.verdict == "consistent with the claim"
+class _Shaky(_Fragile):
+    """Fails at every third ask, and goes on."""
+
+    def fails(self) -> bool:
+        return self.asks % 3 == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdict"), [(_Fragile, "could not be judged"), (_Shaky, "consistent with the claim")]
+)
+def test_a_foreign_agent_may_fail_too(kind: type[_Fragile], verdict: str) -> None:
+    report = audit(of_factory(kind, RHO, arms=3), Thoroughness(effort=QUICK.effort), processes=1)
+    assert report.verdict == verdict
 
 
 # What a replay shows of it.

@@ -101,13 +101,16 @@ class ContextualPolicy(Policy[State]):
             raise InvalidInput(f"{type(self).__name__} needs ask(actions=...), a row of {self.dimension} numbers each")
         try:
             rows = self._as_floats(actions)
+        except InvalidInput:
+            raise
         except (TypeError, ValueError, OverflowError):
             raise InvalidInput("actions must be a table of numbers, one row an action; got something else") from None
         if rows.ndim != 2 or rows.shape[1] != self.dimension or not len(rows):
             raise InvalidInput(
                 f"actions must be a table of {self.dimension} columns, one row an action, got shape {rows.shape}"
             )
-        squared = np.vecdot(rows, rows)  # infinite, with numpy's warning, beyond 1e154: that is long as well
+        with np.errstate(over="ignore"):
+            squared = np.vecdot(rows, rows)  # infinite beyond 1e154: that is long as well
         # The largest by argmax, in a fourth of the time of max; both take NaN for the largest.
         if not squared[squared.argmax()] <= self._most_squared:
             rows = self._shortened(rows, actions)
@@ -118,7 +121,10 @@ class ContextualPolicy(Policy[State]):
             return np.asarray(actions, dtype=float)
         except OverflowError:  # a whole number or a fraction that no float can hold
             if self.long_actions == "refuse":
-                raise
+                raise InvalidInput(
+                    f"actions must have norm at most {self.context_norm:g}, got a number larger than any float: "
+                    "measure features in other units, or use long_actions='scale'"
+                ) from None
             return long_rows_divided(actions)
 
     def _shortened(self, rows: Floats, actions: Any) -> Floats:

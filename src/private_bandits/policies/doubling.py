@@ -233,6 +233,9 @@ def unseen_arm(released: Sequence[int], waiting: Sequence[int], step: int) -> in
     An arm whose first rewards never come is tried again now and then, so that no arm is lost for ever.
     """
     for arm, count in enumerate(released):
-        if not count and (not waiting[arm] or step >= RETRY * len(waiting) * 2 ** waiting[arm]):
+        if count:
+            continue
+        # No run has 2^64 steps, and a number of thousands of bits would take its time.
+        if not waiting[arm] or (waiting[arm] < 64 and step >= RETRY * len(waiting) << waiting[arm]):
             return arm
     return None
