@@ -16,6 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Self, overload
 
@@ -66,6 +67,9 @@ _Told = tuple[str, OpenDecision, int, int]
 
 _Logged = tuple[int, tuple[int, ...], int, str | None]
 """A row of a log on its way into a sum: the sum, the weight, the reward on the grid, the person."""
+
+LARGEST_KEY = 2**62
+"""Of the whole numbers by which policies name their sums."""
 
 _new_tuple = tuple.__new__  # twice as fast as calling the class, in the two calls that everyone waits for
 
@@ -134,7 +138,9 @@ class Agent:
         door = _door(settings, Ledger())
         bounds, served = settings.reward_range, policy.with_budget(door.budget)  # refused before a file is made
         public = PublicState(served.start(bounds.low, bounds.high), [0] * len(policy.arm_names))
-        file = None if path is None else SqliteStore.create(Path(path), settings, public)
+        file = None
+        if path is not None:
+            file = SqliteStore.create(Path(path), settings, encoded(policy.dump_state(public.policy)))
         self._wire(settings, file, door, public, PrivateState())
 
     @classmethod
@@ -165,12 +171,11 @@ class Agent:
 
     def _catch_up(self, file: SqliteStore) -> None:
         """Take the file over, and let the policy learn what it has not learned of the ledger."""
-        state: dict[str, Any] = refuse_damage(str(file.path), lambda: file.policy_state)
         if not file.checked:  # without checksums a state that cannot be read is the file's fault: it stays as it is
-            refuse_damage(str(file.path), lambda: self._policy.load_state(state))
+            refuse_damage(str(file.path), lambda: self._policy.load_state(file.policy_state))
         refuse_damage(str(file.path), file.take_over)
         try:
-            self._load_policy(state)
+            self._load_policy(file)
             for row in self._door.ledger.rows[file.learned_releases :]:
                 self._learn(row)
             if file.is_behind:
@@ -179,10 +184,10 @@ class Agent:
             if self._failed is None:  # else it can be read, and says so
                 raise
 
-    def _load_policy(self, state: dict[str, Any]) -> None:
+    def _load_policy(self, file: SqliteStore) -> None:
         failure: BaseException | None = None
         try:
-            self._public.policy = self._policy.load_state(state)
+            self._public.policy = self._policy.load_state(file.policy_state)
         except BaseException as error:
             failure = error
         if failure is not None:
@@ -260,9 +265,13 @@ class Agent:
         public = self._public
         if offered is None:
             action = self._policy.recommend(public.policy, public.waiting, self._arrived, public.asked + 1)
+            if type(action) is not int or not 0 <= action < len(public.waiting):
+                action = self._as_action(action, len(public.waiting))
             public.waiting[action] += 1
         else:
             action = self._policy.choose(public.policy, offered, public.asked + 1)
+            if type(action) is not int or not 0 <= action < len(offered):
+                action = self._as_action(action, len(offered))
         public.asked = number = public.asked + 1
         key = f"{self._prefix}{number}"
         if self._hides_offers and offered is not None:
@@ -274,6 +283,15 @@ class Agent:
         if self._aging is not None:
             self._give_up_old(key)
         return _new_tuple(Decision, (key, action, self._name(action)))
+
+    def _as_action(self, recommended: Any, actions: int) -> int:
+        """Return what a policy recommends as an int: numpy has integers of its own."""
+        whole = not isinstance(recommended, bool) and isinstance(recommended, Integral)
+        if not whole or not 0 <= recommended < actions:
+            raise InvalidInput(
+                f"{type(self._policy).__name__} recommends {recommended!r}, which is no action from 0 to {actions - 1}"
+            )
+        return int(recommended)
 
     def _name(self, action: int) -> str:
         return self._names[action] if self._names else f"action {action}"
@@ -433,13 +451,12 @@ class Agent:
     def _logged(self, log: Log) -> list[_Logged]:
         """Every row that is taken."""
         grid = [self._range.to_grid(reward, self._steps) for reward in log.rewards(self._range)]
-        state = self._public.policy
         if self._names:
-            entries = [self._policy.entry(state, action) for action in log.actions(self._names)]
+            entries = [self._entry(None, action) for action in log.actions(self._names)]
         else:
             offered = self._policy.offer(log.columns["arm"])
             assert offered is not None
-            entries = [self._policy.entry_of(state, offered, row) for row in range(log.rows)]
+            entries = [self._entry(offered, row) for row in range(log.rows)]
         people = [None] * log.rows if self._limit is None else [*map(self._check_person, log.people())]
         rows, taken = [], Counter[str | None]()
         for entry, reward, who in zip(entries, grid, people, strict=True):
@@ -556,8 +573,15 @@ class Agent:
 
     def _entry(self, offered: Offer | None, played: int) -> tuple[int, tuple[int, ...]] | None:
         if offered is None:
-            return self._policy.entry(self._public.policy, played)
-        return self._policy.entry_of(self._public.policy, offered, played)
+            entry = self._policy.entry(self._public.policy, played)
+        else:
+            entry = self._policy.entry_of(self._public.policy, offered, played)
+        if entry is not None and (type(entry[0]) is not int or not 0 <= entry[0] < LARGEST_KEY):
+            raise InvalidInput(
+                f"{type(self._policy).__name__} names a sum that is no int from 0 to 2^62, of type "
+                f"{type(entry[0]).__name__}"
+            )
+        return entry
 
     def _wait(self, decision: OpenDecision, more: int) -> None:
         """Count a decision for its action as open, or no longer."""
@@ -591,7 +615,7 @@ class Agent:
         """Encode what the policy knows besides its releases, so that nothing of its code runs between draw and file."""
         if self._policy.changes_on_arrival:
             self._encode_learned(file)
-            file.arrived(json.dumps(self._policy.dump_arrivals(self._public.policy)))
+            file.arrived(encoded(self._policy.dump_arrivals(self._public.policy)))
 
     def _encode_learned(self, file: SqliteStore) -> None:
         """Encode the policy's state where it has learned something that the file does not have yet."""
@@ -599,7 +623,7 @@ class Agent:
             return
         failure: BaseException | None = None
         try:
-            file.encoded(json.dumps(self._policy.dump_state(self._public.policy)))
+            file.encoded(encoded(self._policy.dump_state(self._public.policy)))
         except BaseException as error:
             failure = error
         if failure is not None:
@@ -625,8 +649,8 @@ class Agent:
         full = episode.with_one_more(weight, reward)
         if self._factor is not None:
             return self._door.correlate(full)
-        if self._policy.tree_levels:
-            return full.joined(self._policy.tree_levels)
+        if self._door.tree_levels:
+            return full.joined(self._door.tree_levels)
         together = self._policy.combination(self._public.policy, episode.key, self._arrived)
         if together is None:
             return full
@@ -662,7 +686,7 @@ class Agent:
         """Which sums later releases hold again."""
         if isinstance(whole, Correlated):
             return whole.kept_after()
-        levels = self._policy.tree_levels
+        levels = self._door.tree_levels
         return whole.kept_after(levels) if isinstance(whole, Episode) and levels else ()
 
     def _reopen(self, key: str, decision: OpenDecision, offered: Offer | None = None) -> None:
@@ -805,7 +829,7 @@ class Agent:
         """Make everything lasting that changed in this call."""
         self._encode_learned(file)
         if self._policy.changes_on_arrival and file.has_arrivals:
-            file.arrived(json.dumps(self._policy.dump_arrivals(self._public.policy)))
+            file.arrived(encoded(self._policy.dump_arrivals(self._public.policy)))
         self._write(file.commit)
         self._dirty = False
 
@@ -837,10 +861,11 @@ class Agent:
         """
         if not (self._dirty or self._hides_offers or self._failed):
             return error
+        error.__context__ = error.__cause__ = None
+        error = error.with_traceback(None)
         if self._dirty and self._ended is None:
             self._end("was interrupted", readable=False)
-        error.__context__ = error.__cause__ = None
-        return error.with_traceback(None)
+        return error
 
     def _end(self, reason: str, readable: bool) -> None:
         """No more changes. What did not reach the file may not be read either: it was never released."""
@@ -922,7 +947,10 @@ class Agent:
 
     def _check_person(self, person: str | None) -> str:
         if not isinstance(person, str) or not person:
-            raise InvalidInput(f"max_rewards_per_person={self._limit} needs ask(person='...'), a text, got {person!r}")
+            raise InvalidInput(
+                f"max_rewards_per_person={self._limit} needs ask(person='...'), a text, got a value of type "
+                f"{type(person).__name__}{' without a letter' if person == '' else ''}"
+            )
         return self._settings.hash_person(person)
 
 
@@ -937,6 +965,16 @@ def _door(settings: Settings, ledger: Ledger) -> Door:
             f"{type(policy).__name__} has a factor and a combination, and sums that leave together hold no earlier "
             "episode again: leave one of the two out"
         )
+    for name in ("tree_levels", "weight_room", "declared_weight"):
+        value = getattr(policy, name)
+        if type(value) is not int or value < 0:  # a number of fixed size would wrap around where it is squared
+            raise InvalidInput(f"{name} of {type(policy).__name__} must be an int of at least 0, got {value!r}")
+    served = policy.with_budget(budget)
+    if (served.tree_levels, served.factor) != (policy.tree_levels, policy.factor):
+        raise InvalidInput(
+            f"{type(policy).__name__} releases a reward more or less often under {budget}, one reward's share of the "
+            "budget: tree_levels and factor must not depend on the budget"
+        )
     moments = policy.moments(bounds.low, bounds.high)
     return Door(
         budget,
@@ -948,6 +986,13 @@ def _door(settings: Settings, ledger: Ledger) -> Door:
         factor=policy.factor,
         moments=moments,
     )
+
+
+def encoded(state: Any) -> str:
+    """Return a policy's state as JSON. Refuses what is no dictionary, which no file could be resumed with."""
+    if type(state) is not dict:
+        raise InvalidInput(f"a policy's state must be dumped as a dict, got a {type(state).__name__}")
+    return json.dumps(state)
 
 
 def _told_parts(item: Any) -> tuple[Any, Any, Any]:

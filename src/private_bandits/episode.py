@@ -470,7 +470,10 @@ class Combined:
             raise InvalidInput("the weights are all zero: there is nothing to release")
         bits = MOST_WEIGHT.bit_length() - 1
         while bits >= LEAST_WEIGHT.bit_length() - 1:
-            unit = 2.0 ** (bits - math.frexp(largest)[1])  # a power of two: scaling by it is exact
+            exponent = bits - math.frexp(largest)[1]
+            if exponent > 1000:
+                raise InvalidInput(f"the weights are too small, {largest:g} at most: scale them")
+            unit = 2.0**exponent  # a power of two: scaling by it is exact
             # Away from zero, so that the noise is never less than the real weights need.
             matrix = [[math.ceil(w * unit) if w > 0 else math.floor(w * unit) for w in row] for row in weights]
             if self.grid.holds(matrix, [e.count * e.max_l1 for e in episodes], [e.max_l1 for e in episodes]):

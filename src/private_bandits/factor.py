@@ -44,7 +44,8 @@ class Factor:
     cap: int | None = None
 
     def __post_init__(self) -> None:
-        whole = all(type(c) is int and c > 0 for c in self.multipliers) and self.multipliers[:1] == (self.unit,)
+        numbers = (*self.multipliers, self.unit, *(() if self.cap is None else (self.cap,)))
+        whole = all(type(c) is int and c > 0 for c in numbers) and self.multipliers[:1] == (self.unit,)
         if not whole or self.unit & (self.unit - 1) or not (self.cap is None or self.cap >= 1):
             raise InvalidInput(
                 "a factor needs whole multipliers above zero, the first of them its unit, a power of two, and a cap of "

@@ -105,7 +105,8 @@ def _read_current(connection: sqlite3.Connection) -> Contents:
     (settings,) = _only(_rows(connection, "settings", "text"))
     learned, policy = _only(_rows(connection, "policy", "learned, text"))
     asked, generation, arrivals, total, stored = _only(_texts(connection.execute("SELECT * FROM agent")))
-    if stored != agent_checksum(asked, generation, arrivals, total, checksum("policy", learned, policy)):
+    fixed = checksum("settings", settings), checksum("policy", learned, policy)
+    if stored != agent_checksum(asked, generation, arrivals, total, fixed):
         raise AgentFileInvalid("is damaged: the row of agent does not have its checksum")
     _rows(connection, "people", "person, rewards", "person")  # looked up one by one later, and checked now
     found = [f"SELECT coalesce(sum(checksum + {ROW}), 0) FROM {table}" for table in COUNTED]  # noqa: S608
@@ -128,9 +129,12 @@ def _read_current(connection: sqlite3.Connection) -> Contents:
     )
 
 
-def agent_checksum(asked: int, generation: int, arrivals: Any, total: int, of_policy: int) -> int:
-    """Return the checksum of the row of agent. It is for that of the policy too, so that the two fit together."""
-    return checksum("agent", asked, generation, arrivals, total, of_policy)
+def agent_checksum(asked: int, generation: int, arrivals: Any, total: int, others: tuple[int, int]) -> int:
+    """Return the checksum of the row of agent.
+
+    others: those of settings and policy. With them nothing of another agent's file fits, as its salt is another.
+    """
+    return checksum("agent", asked, generation, arrivals, total, *others)
 
 
 def _rows(connection: sqlite3.Connection, table: str, columns: str, order: str = "rowid") -> list[Row]:

@@ -182,6 +182,7 @@ def _connect(path: Path, new: bool) -> sqlite3.Connection:
     except Exception as error:  # a damaged text in the words of sqlite3 is an error of its own kind
         failure = error
     except BaseException:
+        _fold_for_good(connection)  # closing would fold the log, and the file would seem to lack it
         connection.close()
         raise
     connection.close()
@@ -193,13 +194,22 @@ def _connect(path: Path, new: bool) -> sqlite3.Connection:
 
 
 def _close(connections: list[sqlite3.Connection], lock: _Lock, process: int) -> None:
-    if os.getpid() == process:
-        try:
-            for connection in connections:
-                _fold_for_good(connection)
-                connection.close()
-        finally:
-            lock.give_back()
+    if os.getpid() != process:
+        return
+    try:
+        _close_all(connections)
+    except BaseException:
+        _close_all(connections)  # closed half-way, the file would seem to lack its log
+        raise
+    finally:
+        lock.give_back()
+
+
+def _close_all(connections: list[sqlite3.Connection]) -> None:
+    while connections:
+        _fold_for_good(connections[-1])
+        connections[-1].close()
+        connections.pop()
 
 
 def _fold_for_good(connection: sqlite3.Connection) -> None:
@@ -208,14 +218,18 @@ def _fold_for_good(connection: sqlite3.Connection) -> None:
     The log is emptied, not only removed: where the file was moved, SQLite leaves the log behind, and another file at
     the old place must not take it for its own. Where the disk fails the log stays, and so does the note.
     """
-    with contextlib.suppress(sqlite3.Error):
+    with contextlib.suppress(*_DATABASE_ERRORS):
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()  # a full disk has room in the log again
-    with contextlib.suppress(sqlite3.Error):  # versions before 0.9 had no such note
+    with contextlib.suppress(*_DATABASE_ERRORS):  # versions before 0.9 had no such note
         connection.execute("UPDATE presence SET log_needed = 0 WHERE log_needed")
-    with contextlib.suppress(sqlite3.Error):
+    with contextlib.suppress(*_DATABASE_ERRORS):
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+_DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""The second comes where a damaged text is part of the words of the first."""
 
 
 def is_locked(failure: Exception) -> bool:
@@ -237,6 +251,7 @@ class _Lock:
     """
 
     _owned: ClassVar[set[tuple[int, int]]] = set()
+    _handle: int | None = None
 
     def __init__(self, path: Path) -> None:
         status = path.stat()
@@ -247,12 +262,13 @@ class _Lock:
             raise AgentFileInvalid(
                 f"{path} has other names (hard links), where its log would not be found: remove them"
             )
-        self._handle: int | None = os.open(path, os.O_RDWR)
+        self._handle = os.open(path, os.O_RDWR)
         try:
             if fcntl is not None:
                 fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            os.close(self._handle)
+            handle, self._handle = self._handle, None
+            os.close(handle)
             raise busy(path) from None
         self._owned.add(self.file)
 
@@ -260,5 +276,8 @@ class _Lock:
         """Others may have the file from now on."""
         handle, self._handle = self._handle, None
         if handle is not None:
-            os.close(handle)
             self._owned.discard(self.file)
+            os.close(handle)
+
+    def __del__(self) -> None:
+        self.give_back()  # where an interrupt came before anyone had it

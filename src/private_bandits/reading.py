@@ -19,6 +19,9 @@ from private_bandits.errors import AgentFileInvalid
 from private_bandits.formats import FORMAT, Contents, read_contents
 from private_bandits.ownership import APPLICATION_ID, busy, is_locked, log_of, size_of
 
+LEAST_LOG = 32 + 24 + 512
+"""Bytes of a log that holds anything: its header, and one page with its own."""
+
 Standing = tuple[int, int]
 """The generation of a file, and the number of its releases: they only grow."""
 
@@ -30,12 +33,13 @@ def read_file(path: Path, without_log: bool) -> Contents:
     do not fit together; a log that is no use is set aside.
     """
     log = log_of(path)
+    empty = size_of(log) < LEAST_LOG
     with _reading(path, with_log=False) as alone:
         standing, needs_log = _standing(alone), _needs_log(alone)
-        if not size_of(log) and (without_log or not needs_log):
+        if empty and (without_log or not needs_log):
             return _checked(alone)
     try:
-        if not size_of(log):
+        if empty:
             raise _log_lost(log, "missing or empty")
         with _reading(path, with_log=True) as whole:
             if _is_behind(_standing(whole), standing):
@@ -46,9 +50,10 @@ def read_file(path: Path, without_log: bool) -> Contents:
     except (AgentFileInvalid, sqlite3.Error):
         if not without_log:
             raise
-    os.replace(log, log + "-set-aside")
     with _reading(path, with_log=False) as alone:
-        return _checked(alone)
+        found = _checked(alone)
+    os.replace(log, log + "-set-aside")  # SQLite would take it for the file's own
+    return found
 
 
 def _log_lost(log: str, trouble: str) -> AgentFileInvalid:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from private_bandits.budget import Budget
-from private_bandits.episode import TAIL, Combined, Correlated, Episode, Grid
+from private_bandits.episode import INT64, TAIL, Combined, Correlated, Episode, Grid
 from private_bandits.errors import InvalidInput
 from private_bandits.factor import Factor
 from private_bandits.ledger import Ledger, Release
@@ -72,13 +72,23 @@ class Door:
         """An empty episode on this door's grid. declared: a norm that counts even if no weight reaches it."""
         if self._moments is not None:
             return Moments(key, number, self._moments, self.grid)
+        if type(declared) is not int or declared < 0:  # a number of fixed size would wrap around where it is squared
+            raise InvalidInput(f"a declared weight must be an int of at least 0, got {declared!r}")
         episode = Episode(key, number, dimension, self.grid)
         episode.max_squared = declared**2
         return episode
 
     def combine(self, episodes: Sequence[Episode], weights: Sequence[Sequence[float]] | None) -> Combined:
-        """Several sums as one, still without noise: to be released once, for all of their episodes."""
-        return Combined(episodes, weights)
+        """Several sums as one, still without noise: to be released once, for all of their episodes.
+
+        Weights with which values could leave the range of floats are refused: whether they do would depend on the draw.
+        """
+        whole = Combined(episodes, weights)
+        bounds = self.reward_range
+        most = (bounds.width / whole.grid.steps * INT64, *(bounds.low * w for w in whole.weight_sums))
+        if not all(math.isfinite(x / whole.unit) for x in most):
+            raise InvalidInput("the weights are too small or too large for the reward range: scale them")
+        return whole
 
     def correlate(self, episode: Episode) -> Correlated:
         """The episode and those before it that the factor wants in its release, still without noise."""
@@ -99,12 +109,15 @@ class Door:
         if not episode.count:
             raise InvalidInput(f"episode {episode.label} holds no reward: there is nothing to release")
         laplace = self.budget.noise == "laplace"
+        sensitivity = episode.sensitivity_l1 if laplace else episode.sensitivity_l2
+        if type(sensitivity) is not int:
+            raise AssertionError(f"the sensitivity of {episode.label} is no exact whole number")
         mechanism = self._noise.calibrate(
             self.budget.noise,
             self._per_release.level,
             # Never below what was computed. Zero only if every weight was zero: then the sum is zero whatever the
             # rewards were, and one step of the grid merely gives the noise a scale.
-            max(1, episode.sensitivity_l1 if laplace else episode.sensitivity_l2),
+            max(1, sensitivity),
             len(episode.weight_sums),
             len(self.ledger) + 1,
         )

@@ -56,7 +56,8 @@ class Settings:
 
     def hash_person(self, person: str) -> str:
         """Return the keyed hash that stands for a name."""
-        return hashlib.blake2b(person.encode(), key=bytes.fromhex(self.salt), digest_size=16).hexdigest()
+        name = person.encode(errors="surrogatepass")  # Python's texts may hold halves of characters
+        return hashlib.blake2b(name, key=bytes.fromhex(self.salt), digest_size=16).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain data."""

@@ -33,9 +33,9 @@ Statement = tuple[str, Hidden[list[Row]] | None]
 class SqliteStore:
     """State in one file: told what changes, it makes all of it lasting at `commit`, or nothing.
 
-    A tell is on disk when commit returns; a lone ask is with the system by then. A release is made lasting in two
-    steps. `keep_release` writes it before the policy learns it, so that it outlives the process whatever the policy
-    does. `commit` brings it to the disk, into the file itself, before anyone else sees it.
+    A tell is on disk when commit returns; a lone ask is with the system by then. A release is on disk, in the file
+    itself, before the policy learns it (`keep_release`): it stays whatever the policy does, and whatever becomes of the
+    log.
 
     An ask reaches the disk itself with the next tell at the latest: a killed process loses nothing, a power
     cut may lose decisions that were asked after the last tell, and a reward told to one of those is refused.
@@ -48,22 +48,25 @@ class SqliteStore:
         self._generation = 0
         self._total = 0
         self._checksums: dict[tuple[str, Any], int] = {}  # of the rows that may be changed or deleted later
-        self._policy_checksum = 0
+        self._settings_checksum = self._policy_checksum = 0
         self._policy_row: tuple[int, str] | None = None  # what is still to be written of the policy
         self._arrivals: str | None = None
         self._learned = self._encoded = 0  # releases that the policy has learned, and that its state in the file has
         self._kept: dict[int, tuple[Episode, ...]] = {}  # the earlier sums of each key that are in the file
-        self._unfolded = False  # whether a release is in the log and not yet in the file itself
+        self._folded = False  # whether a release of this call is in the file, with all that came before it
         self.forget()
 
     @classmethod
-    def create(cls, path: Path, settings: Settings, public: PublicState) -> SqliteStore:
-        """Make a new file, readable by its owner alone. Refused where an agent's file stands already."""
+    def create(cls, path: Path, settings: Settings, state: str) -> SqliteStore:
+        """Make a new file, readable by its owner alone. Refused where an agent's file stands already.
+
+        state: of the policy, as JSON.
+        """
         make_private_file(path)
         store = cls(path.absolute())
         try:
             refuse_damage(str(path), lambda: store._owned.connect(new=True))
-            store._initialise(settings, public)
+            store._initialise(settings, state)
         except sqlite3.Error as error:
             store.close()
             raise InvalidInput(f"{path} cannot be written: {database_failure(error)}") from None
@@ -72,14 +75,16 @@ class SqliteStore:
             raise
         return store
 
-    def _initialise(self, settings: Settings, public: PublicState) -> None:
+    def _initialise(self, settings: Settings, state: str) -> None:
         if self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise AgentFileExists(f"{self.path} exists: resume it with Agent.open({str(self.path)!r})")
         self._generation = 1
-        policy = (0, json.dumps(settings.policy.dump_state(public.policy)))
+        policy = (0, state)
         self._policy_checksum = checksum("policy", *policy)
-        tables = _empty_tables(json.dumps(settings.to_dict()))
-        self._run([*tables, _inserted("policy", [policy])], public.asked, synchronous="FULL", owner=0)
+        text = json.dumps(settings.to_dict())
+        self._settings_checksum = checksum("settings", text)
+        tables = _empty_tables(text)
+        self._run([*tables, _inserted("policy", [policy])], 0, synchronous="FULL", owner=0)
         self._owned.fold_log()
 
     @classmethod
@@ -100,6 +105,7 @@ class SqliteStore:
         self._contents = found = read_file(self.path, without_log)
         self._total = found.total
         self._generation = found.generation
+        self._settings_checksum = checksum("settings", found.settings)
         settings = _load_settings(found.settings)
         return settings, Ledger(Release.from_dict(json.loads(text)) for text in found.ledger)
 
@@ -285,23 +291,21 @@ class SqliteStore:
     # Making it lasting.
 
     def keep_release(self, public: PublicState) -> None:
-        """Write everything pending, a release among it, so that it outlives this process."""
-        self._unfolded = True
-        self._write(public, synchronous="NORMAL")
+        """Write everything pending, a release among it, to the disk and into the file itself."""
+        self._write(public, synchronous="NORMAL")  # folding the log brings it to the disk first
+        self._owned.fold_log()
+        self._folded = True
 
     def commit(self, public: PublicState) -> None:
-        """Write everything pending. A tell is on disk before it returns, a release in the file itself.
+        """Write everything pending. A tell is on disk before it returns.
 
         If all that is pending is what the policy made of a release, that waits for the next write: it can be learned
         again from the release.
         """
         told = bool(self._closed or self._summed or self._released)
-        if told or self._asked or not self._unfolded:
-            # Folding the log brings it to the disk first.
-            self._write(public, synchronous="FULL" if told and not self._unfolded else "NORMAL")
-        if self._unfolded:
-            self._owned.fold_log()
-            self._unfolded = False
+        if told or self._asked or not self._folded:
+            self._write(public, synchronous="FULL" if told else "NORMAL")
+        self._folded = False
 
     def finish(self, public: PublicState) -> None:
         """Write what the policy made of its last release, if that is still pending."""
@@ -378,7 +382,7 @@ class SqliteStore:
         owner: the generation that the file has now, if not this agent's.
         """
         self._owned.check_process()
-        self._owned.check_place(log=synchronous == "FULL" or self._unfolded)
+        self._owned.check_place(log=synchronous == "FULL")
         execute, executemany = self._connection.execute, self._connection.executemany
         if self._synchronous != synchronous:
             execute(f"PRAGMA synchronous = {synchronous}")
@@ -401,7 +405,8 @@ class SqliteStore:
     def _agent_row(self, asked: int, owner: int | None) -> Row:
         """Return what the row of agent is to hold, and the generation that it has now."""
         generation, arrivals = self._generation, self._arrivals
-        own = agent_checksum(asked, generation, arrivals, self._total, self._policy_checksum)
+        others = self._settings_checksum, self._policy_checksum
+        own = agent_checksum(asked, generation, arrivals, self._total, others)
         return asked, generation, arrivals, self._total, own, generation if owner is None else owner
 
 
