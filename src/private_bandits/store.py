@@ -325,7 +325,9 @@ class SqliteStore:
         if self._asked:
             statements.append(self._put("decisions", map(self._decision_row, self._asked.values())))
         if self._closed:
-            statements.append(self._deleted("decisions", "number = ?", [(number,) for number in self._closed]))
+            for number in self._closed:
+                self._total -= ROW + self._checksums.pop(("decisions", number))
+            statements.append(("DELETE FROM decisions WHERE number BETWEEN ? AND ?", Hidden(_runs(self._closed))))
         if self._summed:
             sums = [(key, json.dumps(episode.dump())) for key, episode in self._summed.items()]
             statements.append(self._put("episodes", sums))
@@ -352,8 +354,10 @@ class SqliteStore:
         before, after = {part.label for part in known}, {part.label: part for part in episode.kept}
         gone = [(key, label) for label in sorted(before - set(after))]
         new = [part for label, part in after.items() if label not in before]
+        for place in gone:
+            self._total -= ROW + self._checksums.pop(("kept", place))
         return [
-            self._deleted("kept", "key = ? AND label = ?", gone),
+            ("DELETE FROM kept WHERE key = ? AND label = ?", Hidden(gone)),
             self._put("kept", [(key, part.number, part.label, json.dumps(part.dump())) for part in new]),
         ]
 
@@ -369,12 +373,6 @@ class SqliteStore:
             if remembered:
                 known[key] = own
         return statement, found
-
-    def _deleted(self, table: str, condition: str, places: list[Row]) -> Statement:
-        """Delete rows, and take their checksums out of the total."""
-        for place in places:
-            self._total -= ROW + self._checksums.pop((table, place if len(place) > 1 else place[0]))
-        return f"DELETE FROM {table} WHERE {condition}", Hidden(places)  # noqa: S608
 
     def _run(self, statements: Iterable[Statement], asked: int, synchronous: str, owner: int | None = None) -> None:
         """Run all statements in one transaction, or none of them; none where the file is not this agent's any more.
@@ -429,6 +427,21 @@ _INSERT = {
 }
 _PLACES = dict.fromkeys(("decisions", "episodes", "ledger", "people"), itemgetter(0)) | {"kept": itemgetter(0, 2)}
 """The primary key of a row, by table."""
+
+
+def _runs(numbers: Iterable[int]) -> list[Row]:
+    """Return the first and the last of each run of whole numbers without a gap: a batch is often one run.
+
+    >>> _runs([7, 3, 4, 5])
+    [(3, 5), (7, 7)]
+    """
+    found: list[Row] = []
+    for number in sorted(numbers):
+        if found and found[-1][1] == number - 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return found
 
 
 def _inserted(table: str, rows: Iterable[Row]) -> Statement:
