@@ -372,6 +372,70 @@ def test_after_a_failure_that_passes_an_agent_goes_on_as_if_nothing_had_happened
     agent.close()
 
 
+class Hasty(pb.AdaCUCB):
+    """Fails at its second release, and at a reward that comes after the third."""
+
+    name = "hasty-for-tests"
+    waits_for = "own"
+    fails_at = ""
+
+    def learn(self, state: Any, release: pb.Release, step: int) -> None:
+        super().learn(state, release, step)
+        if self.fails_at == "learn" and release.number == 2:
+            raise ValueError
+
+    def due(self, state: Any, key: int, count: int, arrived: Any) -> bool:
+        if self.fails_at == "due" and key == 3:
+            raise ValueError
+        return super().due(state, key, count, arrived)
+
+
+def test_a_policy_waits_for_what_it_says_and_subclasses_wait_for_all() -> None:
+    class Index(pb.AdaCUCB):
+        def indices(self, *arguments: Any) -> Any:
+            return super().indices(*arguments)
+
+    class Due(pb.AdaCUCB):
+        def due(self, *arguments: Any) -> bool:
+            return super().due(*arguments)
+
+    class Mixed(Troubled, pb.AdaCUCB):
+        pass
+
+    assert [one.waits_for for one in (pb.AdaCUCB, Index, Hasty, pb.TreeUCB)] == ["own", "own", "own", "none"]
+    assert [one.waits_for for one in (Due, Mixed, pb.AdaCOFUL, pb.AdaCGOPE, pb.DPSE)] == ["all"] * 5
+
+
+@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize(("fails_at", "rows", "left"), [("learn", 4, 0), ("due", 3, 1)])
+def test_no_draw_of_a_batch_is_lost_because_a_policy_failed_at_another_reward(
+    fails_at: str,
+    rows: int,
+    left: int,
+    durable: bool,
+    tmp_path: Path,
+    draws: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / "agent.db" if durable else None
+    agent = pb.Agent(Hasty(4, pb.zCDP(1.0)), path=path)
+    decisions = agent.ask(4)
+    monkeypatch.setattr(Hasty, "fails_at", fails_at)
+    draws.clear()
+    with pytest.raises(PolicyFailed if fails_at == "learn" else ValueError):
+        agent.tell_many([(decision, 1.0) for decision in decisions])
+    monkeypatch.setattr(Hasty, "fails_at", "")
+    if path is not None:
+        agent.close()
+        agent = pb.Agent.open(path)
+    assert len(agent.ledger) == len(draws) == rows
+    assert agent.open_decisions == decisions[4 - left :]
+    if durable or fails_at == "due":
+        agent.tell_many([(decision, 1.0) for decision in decisions[4 - left :]])
+        assert len(agent.ledger) == len(draws) == 4
+        assert [estimate.rewards for estimate in agent.estimates()] == [1, 1, 1, 1]
+
+
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit, ValueError])
 @pytest.mark.parametrize("policy", [PAPER, REMEMBERS, TREE, PRIVATE], ids=id_of)
 def test_a_batch_is_taken_up_to_the_release_that_the_policy_fails_at(

@@ -219,6 +219,9 @@ class Agent:
         # Decisions that may run out of time, oldest first; as many as give_up_after at most.
         self._aging = deque(public.open) if settings.give_up_after else None
         self._lock = threading.RLock()
+        self._unlearned: list[Release] = []  # releases of this call that are drawn, and not seen by anyone yet
+        self._waits_for = settings.policy.waits_for
+        self._midway = False  # whether a reward is taken, or a release written, in part
         self._ended: str | None = None
         self._failed: str | None = None  # how the policy failed, if it did
         self._readable = True
@@ -332,6 +335,8 @@ class Agent:
                 if refused is not None:
                     self._dirty = False
                     raise refused
+                if self._unlearned:
+                    self._settle()
                 if self._file is not None:
                     self._commit(self._file)
             except BaseException as error:
@@ -368,10 +373,11 @@ class Agent:
                 if refused is not None:
                     refused.add_note(f"{taken} of {len(batch)} rewards were taken before; the others are still open")
                     break
+            self._settle()
             if self._file is not None:
                 self._commit(self._file)
         except BaseException as error:
-            failure = self._failure(error)
+            failure = self._failure(self._settled_after(error))
         if failure is not None or refused is not None:
             raise failure or refused  # type: ignore[misc]
 
@@ -452,11 +458,11 @@ class Agent:
         """Every row that is taken."""
         grid = [self._range.to_grid(reward, self._steps) for reward in log.rewards(self._range)]
         if self._names:
-            entries = [self._entry(None, action) for action in log.actions(self._names)]
+            entries = [self._plain_entry(None, action) for action in log.actions(self._names)]
         else:
             offered = self._policy.offer(log.columns["arm"])
             assert offered is not None
-            entries = [self._entry(offered, row) for row in range(log.rows)]
+            entries = [self._plain_entry(offered, row) for row in range(log.rows)]
         people = [None] * log.rows if self._limit is None else [*map(self._check_person, log.people())]
         rows, taken = [], Counter[str | None]()
         for entry, reward, who in zip(entries, grid, people, strict=True):
@@ -484,17 +490,13 @@ class Agent:
         self._private.episodes.update(sums)
         if self._file is not None:
             self._encode_before_draw(self._file)
-        released = []
         for slot in sorted(sums):
             first = sums[slot]
             row = self._release(first, (), 0, whole=first if self._factor is None else self._door.correlate(first))
-            released.append(row)
+            self._unlearned.append(row)
             if self._file is not None:
                 self._file.summed([self._private.episodes[slot]], row)
-        if self._file is not None:
-            self._write(self._file.keep_release)
-        for row in released:
-            self._learn(row)
+        self._settle()
 
     def _take(self, told: _Told) -> PrivateBanditsError | None:
         """Add a checked reward to its sum, and release the sum if that completes it.
@@ -503,6 +505,7 @@ class Agent:
         interrupt or a signal handler, opens nothing again. The decision is closed and its person counted before
         the sum changes, so that no reward counts twice or beyond the limit.
         """
+        self._midway = False
         key, decision, played, reward = told
         public, person = self._public, decision.person
         offered = self._offered(key, decision)
@@ -525,22 +528,24 @@ class Agent:
             if isinstance(stopped, (CapacityExceeded, InvalidInput)):
                 return stopped.with_traceback(None)  # its frames hold the action, which may be private
             raise
+        self._midway = True
         del public.open[key]
         self._private.offered.pop(key, None)
         self._wait(decision, -1)
         if person is not None:
             self._people.count_rewards_of(person, 1)
-        if whole is not None:
+        failed = None
+        if whole is None:
+            episode.add(weight, reward)
+            if self._file is not None:
+                self._file.closed(decision, (episode,), None)
+        else:
             failed = self._take_and_release(decision, episode, weight, reward, whole)
             if failed is not None:
                 undo()
                 self._reopen(key, decision, offered)
-            self._dirty = self._lasting
-            return failed
-        episode.add(weight, reward)
-        if self._file is not None:
-            self._file.closed(decision, (episode,), None)
-        return None
+        self._midway = False
+        return failed
 
     def _take_and_release(
         self,
@@ -550,28 +555,65 @@ class Agent:
         reward: int,
         whole: Episode | Combined | Correlated,
     ) -> NoiseFailed | None:
-        """Release what the last reward completes, make it lasting, and let the policy learn it, in this order.
+        """Release what the last reward completes. Nobody sees the release before `_settle`.
 
         Returns the failure where no noise could be drawn: it comes before anything was changed, and nothing else may
         open the decision again.
         """
+        before = self._dirty
         self._dirty = True  # in memory too: what a policy missed of a release it would read wrongly from the next
         if self._file is not None:
             self._encode_before_draw(self._file)
         try:
             row = self._release(episode, weight, reward, whole)
         except NoiseFailed as failed:
+            self._dirty = before
             return failed.with_traceback(None)
+        self._unlearned.append(row)
         if self._file is not None:
             self._file.closed(decision, [self._private.episodes[key] for key in row.keys], row)
-            self._write(self._file.keep_release)
-        self._learn(row)
         return None
+
+    def _settle(self) -> None:
+        """Make the releases of this call lasting, and then let the policy learn them, in their order."""
+        if not self._unlearned:
+            return
+        self._midway = True
+        if self._file is not None:
+            self._write(self._file.keep_release)
+        while self._unlearned:
+            self._learn(self._unlearned.pop(0))
+        self._dirty = self._lasting
+        self._midway = False
+
+    def _settled_after(self, error: BaseException) -> BaseException:
+        """Keep the releases of a batch that an error cut short, and return the error to raise.
+
+        No draw is lost because a policy failed at a later reward. Where an interrupt came while a reward was taken, or
+        a release written, nothing more is written: half of a change would be.
+        """
+        if self._unlearned and not self._midway and self._ended is None:
+            try:
+                self._settle()
+            except BaseException as other:
+                return other
+        return error
 
     def _offered(self, key: str, decision: OpenDecision) -> Offer | None:
         return self._private.offered.get(key) if self._hides_offers else decision.offered
 
     def _entry(self, offered: Offer | None, played: int) -> tuple[int, tuple[int, ...]] | None:
+        """Return the sum that a reward enters, and its weight there, once the policy has learned what it waits for."""
+        if not self._unlearned:
+            return self._plain_entry(offered, played)
+        if self._waits_for == "all":
+            self._settle()
+        entry = self._plain_entry(offered, played)
+        if self._waits_for == "own" and entry is not None and any(entry[0] in row.keys for row in self._unlearned):
+            self._settle()
+        return entry
+
+    def _plain_entry(self, offered: Offer | None, played: int) -> tuple[int, tuple[int, ...]] | None:
         if offered is None:
             entry = self._policy.entry(self._public.policy, played)
         else:
@@ -871,6 +913,7 @@ class Agent:
         """No more changes. What did not reach the file may not be read either: it was never released."""
         self._readable = self._readable and readable
         self._ended = reason
+        self._unlearned.clear()
         if self._file is not None:
             self._file.close()
 

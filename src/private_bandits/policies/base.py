@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from private_bandits.ledger import Release
 from private_bandits.moments import MomentScale
 
 State = TypeVar("State")
+
+_READ_IN_A_BATCH = {"entry", "entry_of", "due", "combination", "arrive", "learn", "take", "wait"}
 
 UNIT_WEIGHT = (1,)
 
@@ -85,6 +87,10 @@ class Policy(ABC, Generic[State]):
     """Whether it learns from a release whatever the number of rewards in it, and from each sum alone: `warm_start`."""
     changes_on_arrival: ClassVar[bool] = False
     """Whether `arrive` does anything, so that `dump_arrivals` has to be stored with every reward."""
+    waits_for: ClassVar[Literal["all", "own", "none"]] = "all"
+    """Which releases of a batch it has to learn before it is asked about the next reward: "all"; "own", those of the
+    sum that the reward enters; or "none", if `entry`, `due`, `combination` and `arrive` read nothing that `learn`
+    changes. Releases that wait are written together. A subclass that changes one of these methods waits for all."""
     serves_instead: ClassVar[str] = ""
     """What to use for the other budgets."""
 
@@ -92,6 +98,12 @@ class Policy(ABC, Generic[State]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        for ancestor in cls.__mro__:
+            if "waits_for" in vars(ancestor):
+                break
+            if not _READ_IN_A_BATCH.isdisjoint(vars(ancestor)):  # changed, and who said what to wait for did not know
+                cls.waits_for = "all"
+                break
         if cls.__dict__.get("name"):
             known = POLICIES.get(cls.name, cls)
             if known.__module__.startswith(__package__) and not cls.__module__.startswith(__package__):

@@ -84,6 +84,7 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
 
     engine: ClassVar[str] = "doubling"
     takes_logs: ClassVar[bool] = True
+    waits_for = "own"
     notions: ClassVar[tuple[str, ...]] = tuple(BUDGETS)
     source: ClassVar[str] = "not published"
 
