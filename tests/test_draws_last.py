@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 import private_bandits as pb
-from private_bandits.errors import ClosedDecision, PolicyFailed, PrivateBanditsError
+from private_bandits.errors import AgentFileInvalid, ClosedDecision, InvalidInput, PolicyFailed, PrivateBanditsError
 from private_bandits.noise import Mechanism
-from private_bandits.policies import POLICIES, Policy
+from private_bandits.policies import POLICIES, Combination, Policy
 from tests.support import EXAMPLE_BUDGETS, offered
 from tests.test_store import Seen, run_python
 
@@ -633,3 +633,147 @@ def test_a_failure_of_a_policy_tells_nothing_of_what_is_private(tmp_path: Path) 
     assert error.__context__ is None
     assert "like" not in str(error)
     agent.close()
+
+
+# What policies return.
+
+
+class Returning(pb.AdaCUCB):
+    """Returns what the test says in place of something."""
+
+    name = "returning-for-tests"
+    action: Any = 0
+    key: Any = 0
+    declared: Any = 0
+
+    def recommend(self, *arguments: Any) -> Any:
+        return self.action
+
+    def entry(self, *arguments: Any) -> Any:
+        return self.key, (1,)
+
+    @property
+    def declared_weight(self) -> Any:
+        return self.declared
+
+
+@pytest.mark.parametrize("key", [np.int64(0), True, -1, 2**63, 0.5, "0", None, (0,)], ids=repr)
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_sum_that_is_no_whole_number_is_refused_before_anything_is_drawn(
+    key: Any, durable: bool, tmp_path: Path, draws: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "agent.db" if durable else None
+    agent = pb.Agent(Returning(2, pb.zCDP(1.0), variant="paper"), path=path)
+    decision = agent.ask()
+    monkeypatch.setattr(Returning, "key", key)
+    draws.clear()
+    with pytest.raises(InvalidInput, match="names a sum that is no int"):
+        agent.tell(decision, 1.0)
+    monkeypatch.undo()
+    if path is not None:
+        agent = pb.Agent.open(path)
+    agent.tell(decision, 1.0)
+    assert len(agent.ledger) == 1
+    agent.close()
+
+
+def test_actions_of_numpy_are_taken_and_others_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "agent.db"
+    agent = pb.Agent(Returning(2, pb.zCDP(1.0), variant="paper"), path=path)
+    monkeypatch.setattr(Returning, "action", np.int64(1))
+    assert type(agent.ask().action) is int
+    monkeypatch.setattr(Returning, "action", -1)
+    with pytest.raises(InvalidInput, match="recommends -1, which is no action from 0 to 1"):
+        agent.ask()
+    with pb.Agent.open(path) as opened:
+        assert [decision.action for decision in opened.open_decisions] == [1]
+
+
+@pytest.mark.parametrize("declared", [np.int64(2**20), 1.5, -1, True], ids=repr)
+def test_a_declared_weight_that_is_no_int_is_refused(declared: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a number of 64 bits it would wrap around where it is squared, and the noise would be for a weight of zero."""
+    monkeypatch.setattr(Returning, "declared", declared)
+    with pytest.raises(InvalidInput, match="declared_weight of Returning must be an int"):
+        pb.Agent(Returning(2, pb.zCDP(0.01), variant="paper"))
+
+
+def test_a_release_is_in_the_file_itself_before_it_is_learned(tmp_path: Path) -> None:
+    """The policy ends the process, and the log is lost: what it has seen is not drawn again."""
+    path = tmp_path / "agent.db"
+    script = """
+        import os, sys
+        import private_bandits as pb
+
+        class Ending(pb.AdaCUCB):
+            name = "ending-for-tests"
+            def learn(self, state, release, step):
+                print(release.values[0], flush=True)
+                os._exit(0)
+
+        path = sys.argv[1]
+        if os.path.exists(path):
+            agent = pb.Agent.open(path, without_log=True)
+        else:
+            agent = pb.Agent(Ending(1, pb.zCDP(1)), path=path)
+        agent.tell(agent.ask(), 1.0)
+    """
+    seen = set()
+    for _ in range(3):
+        seen.add(run_python(script, path))
+        path.with_name("agent.db-wal").unlink()
+    assert len(seen) == 1
+
+
+def test_a_log_of_another_agent_does_not_fit(tmp_path: Path) -> None:
+    """The settings of one and the sums of another would be released with the wrong noise."""
+    script = """
+        import os, sys
+        import private_bandits as pb
+        agent = pb.Agent(pb.AdaCUCB(1, pb.zCDP(float(sys.argv[2])), variant="paper"), path=sys.argv[1])
+        for _ in range(int(sys.argv[3])):
+            agent.tell(agent.ask(), 1.0)
+        os._exit(0)
+    """
+    for name, rho in (("one", 8.0), ("other", 0.5)):
+        for told in (0, 3, 9):
+            run_python(script, tmp_path / f"{name} {told}.db", rho, told)
+    for mine in (0, 3, 9):
+        for theirs in (0, 3, 9):
+            path = tmp_path / "mixed.db"
+            path.write_bytes((tmp_path / f"one {mine}.db").read_bytes())
+            path.with_name("mixed.db-wal").write_bytes((tmp_path / f"other {theirs}.db-wal").read_bytes())
+            with pytest.raises(AgentFileInvalid):
+                pb.Agent.open(path)
+
+
+def test_a_number_of_levels_that_depends_on_the_budget_is_refused() -> None:
+    class Deeper(pb.TreeUCB):
+        @property
+        def tree_levels(self) -> int:
+            return 2 if self.promise.level >= 1 else 6
+
+    with pytest.raises(InvalidInput, match="must not depend on the budget"):
+        pb.Agent(Deeper(1, pb.zCDP(1.0)), max_rewards_per_person=10, unit="person")
+
+
+@pytest.mark.parametrize("weight", [1.7e308, 5e-324])
+def test_weights_beyond_floats_are_refused_before_the_draw(weight: float, draws: list[Any]) -> None:
+    class Weighed(pb.AdaCUCB):
+        def combination(self, state: Any, key: int, arrived: Any) -> Any:
+            return Combination((key,), [[weight]])
+
+    agent = pb.Agent(Weighed(1, pb.zCDP(1.0), variant="paper"))
+    draws.clear()
+    with pytest.raises(InvalidInput, match="the weights are too"):
+        agent.tell(agent.ask(), 1.0)
+    assert draws == []
+
+
+def test_a_person_is_not_told_in_an_error() -> None:
+    agent = pb.Agent(pb.AdaCUCB(1, pb.zCDP(1.0)), max_rewards_per_person=1)
+    for person in (b"alice", 123456789, None, ""):
+        with pytest.raises(InvalidInput, match="a text, got a value of type") as refused:
+            agent.ask(person=person)  # type: ignore[arg-type]
+        assert "alice" not in str(refused.value)
+        assert "123456789" not in str(refused.value)
+    agent.tell(agent.ask(person="half \ud800"), 1.0)

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from private_bandits.errors import AgentFileInvalid
 from private_bandits.formats import FORMAT, Contents, read_contents
@@ -22,8 +22,13 @@ from private_bandits.ownership import APPLICATION_ID, busy, is_locked, log_of, s
 LEAST_LOG = 32 + 24 + 512
 """Bytes of a log that holds anything: its header, and one page with its own."""
 
-Standing = tuple[int, int]
-"""The generation of a file, and the number of its releases: they only grow."""
+
+class Standing(NamedTuple):
+    """How far a file has come. The first two only grow, and settings stay; files before format 4 have none apart."""
+
+    generation: int
+    releases: int
+    settings: bytes | None
 
 
 def read_file(path: Path, without_log: bool) -> Contents:
@@ -43,7 +48,7 @@ def read_file(path: Path, without_log: bool) -> Contents:
             raise _log_lost(log, "missing or empty")
         with _reading(path, with_log=True) as whole:
             if _is_behind(_standing(whole), standing):
-                raise _log_lost(log, "cut, or of an earlier time")
+                raise _log_lost(log, "cut, of an earlier time or of another file")
             if not without_log and _has_unreadable_writes(log):
                 raise _log_lost(log, "damaged")
             return _checked(whole)
@@ -126,14 +131,20 @@ def _standing(connection: sqlite3.Connection) -> Standing | None:
     with suppress(Exception):
         query = "SELECT generation, (SELECT coalesce(max(number), 0) FROM ledger) FROM agent"
         generation, releases = connection.execute(query).fetchone()
+        settings = None
+        if connection.execute("PRAGMA user_version").fetchone() == (FORMAT,):
+            settings = connection.execute("SELECT text FROM settings").fetchone()[0]
         if type(generation) is int and type(releases) is int:
-            return generation, releases
+            return Standing(generation, releases, settings)
     return None
 
 
 def _is_behind(whole: Standing | None, alone: Standing | None) -> bool:
-    """Whether the log takes something back that the file has."""
-    return alone is not None and (whole is None or whole[0] < alone[0] or whole[1] < alone[1])
+    """Whether the log takes something back that the file has, or is not the file's own."""
+    if alone is None or whole is None:
+        return alone is not None
+    earlier = whole.generation < alone.generation or whole.releases < alone.releases
+    return earlier or alone.settings not in (None, whole.settings)
 
 
 def _needs_log(connection: sqlite3.Connection) -> bool:
