@@ -97,7 +97,11 @@ class OwnedFile:
 
     def close(self) -> None:
         """Let others have the file."""
-        self._let_go()
+        try:
+            self._let_go()
+        except BaseException:  # it may not even have begun
+            _close(self._connections, self._lock, self._process)
+            raise
 
     def abandon(self) -> None:
         """In a forked child: leave the file to the parent.
