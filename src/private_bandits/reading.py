@@ -72,9 +72,9 @@ def _log_lost(log: str, trouble: str) -> AgentFileInvalid:
 def _has_unreadable_writes(log: str) -> bool:
     """Whether SQLite leaves out whole transactions of the log, because something before them is damaged.
 
-    A process that is killed leaves no such log: its last transaction may lack its end, and nothing follows it. (The
-    format is SQLite's: a header of 32 bytes, then pages, each after 24 bytes that say whether a transaction ends with
-    it. They carry the two salts of the header if they belong to this log. What SQLite reads is in its index.)
+    A process that is killed leaves no such log: its last transaction may be written in part, and nothing follows it.
+    (The format is SQLite's: a header of 32 bytes, then pages, each after 24 bytes that say whether a transaction ends
+    with it. They carry the two salts of the header if they belong to this log. What SQLite reads is in its index.)
     """
     index = log.removesuffix("-wal") + "-shm"
     with open(log, "rb") as file, open(index, "rb") as read:
@@ -84,9 +84,12 @@ def _has_unreadable_writes(log: str) -> bool:
         frame = 24 + struct.unpack(">I", header[8:12])[0]
         readable = struct.unpack("=I", read.read(20)[16:])[0]
         file.seek(32 + readable * frame)
+        ended = False
         while len(start := file.read(24)) == 24:
-            if start[8:16] == header[16:24] and start[4:8] != bytes(4):
-                return True
+            if start[8:16] == header[16:24]:
+                if ended:
+                    return True
+                ended = start[4:8] != bytes(4)
             file.seek(frame - 24, os.SEEK_CUR)
     return False
 
