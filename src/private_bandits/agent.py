@@ -69,7 +69,7 @@ _Logged = tuple[int, tuple[int, ...], int, str | None]
 """A row of a log on its way into a sum: the sum, the weight, the reward on the grid, the person."""
 
 LARGEST_KEY = 2**62
-"""Of the whole numbers by which policies name their sums."""
+"""A policy names its sums by whole numbers below this."""
 
 _new_tuple = tuple.__new__  # twice as fast as calling the class, in the two calls that everyone waits for
 
@@ -150,8 +150,8 @@ class Agent:
         A release that the policy has not learned yet, because the process ended or the policy failed, is learned now:
         the stored one, never another draw. If the policy fails at it again, the agent can be read and says so.
 
-        without_log: open a file whose log was lost (FILE-wal, which holds the latest writes until the file is closed).
-        Asks and tells since the last release are lost with it; releases are not.
+        without_log: open a file although its log (FILE-wal, which holds the latest writes until the file is closed) is
+        lost or damaged, with what can be read. It may lose asks and tells since the last release, never a release.
 
         Raises: AgentBusy while another agent has the file open; AgentFileInvalid if the file is damaged.
         """
@@ -895,10 +895,9 @@ class Agent:
             )
 
     def _failure(self, error: BaseException) -> BaseException:
-        """What may be raised of an error; in the middle of a change the file is right, and this agent may not be.
+        """Return the exception that is safe to raise. After half of a change the file is right, and this agent ends.
 
-        The next agent on the file draws noise for the same sums anew. So nothing of a release that is not on disk may
-        be seen: the frames that hold it, which crash reporters log, are dropped; and so are those that hold contexts,
+        The next agent on the file draws noise anew for sums whose release is not on disk. So nothing of it may be seen: the frames that hold it, which crash reporters log, are dropped; and so are those that hold contexts,
         where these are private, or the reward at which a policy failed.
         """
         if not (self._dirty or self._hides_offers or self._failed):
