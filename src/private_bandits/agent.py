@@ -897,8 +897,9 @@ class Agent:
     def _failure(self, error: BaseException) -> BaseException:
         """Return the exception that is safe to raise. After half of a change the file is right, and this agent ends.
 
-        The next agent on the file draws noise anew for sums whose release is not on disk. So nothing of it may be seen: the frames that hold it, which crash reporters log, are dropped; and so are those that hold contexts,
-        where these are private, or the reward at which a policy failed.
+        The next agent on the file draws noise anew for sums whose release is not on disk. So nothing of that release may
+        be seen: the frames that hold it, which crash reporters log, are dropped. So are those that hold contexts, where
+        these are private, or the reward at which a policy failed.
         """
         if not (self._dirty or self._hides_offers or self._failed):
             return error
