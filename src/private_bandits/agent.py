@@ -897,7 +897,7 @@ class Agent:
     def _failure(self, error: BaseException) -> BaseException:
         """Return the exception that is safe to raise. After half of a change the file is right, and this agent ends.
 
-        The next agent on the file draws noise anew for sums whose release is not on disk. So nothing of that release may
+        The next agent on the file draws noise anew for sums whose release is not on disk. Nothing of that release may
         be seen: the frames that hold it, which crash reporters log, are dropped. So are those that hold contexts, where
         these are private, or the reward at which a policy failed.
         """
