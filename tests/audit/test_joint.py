@@ -151,6 +151,7 @@ def _endless(policy: Any = None) -> pb.Agent:
     """The tree goes on where it should begin anew: 20 levels on a budget for two."""
     agent = pb.Agent(policy or _tree(3))
     agent._policy = replace(policy or _tree(3), horizon=10**6)
+    agent._door.tree_levels = agent._policy.tree_levels
     return agent
 
 
