@@ -291,8 +291,10 @@ class Agent:
         """Return what a policy recommends as an int: numpy has integers of its own."""
         whole = not isinstance(recommended, bool) and isinstance(recommended, Integral)
         if not whole or not 0 <= recommended < actions:
+            # With private contexts the recommendation depends on them, and an error may end up in a log.
+            shown = f"a {type(recommended).__name__}" if self._hides_offers else repr(recommended)
             raise InvalidInput(
-                f"{type(self._policy).__name__} recommends {recommended!r}, which is no action from 0 to {actions - 1}"
+                f"{type(self._policy).__name__} recommends {shown}, which is no action from 0 to {actions - 1}"
             )
         return int(recommended)
 
