@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import private_bandits as pb
 from private_bandits.budget import Budget
-from private_bandits.episode import INT64, TAIL, Combined, Counts, Episode
+from private_bandits.composition import Combined
+from private_bandits.episode import INT64, TAIL, Counts, Episode
 from private_bandits.errors import CapacityExceeded, InvalidInput, NoiseFailed, PolicyFailed
 from private_bandits.ledger import Ledger, Release
 from private_bandits.noise import ExactNoise, Mechanism

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import private_bandits as pb
-from private_bandits.episode import Correlated, Episode
+from private_bandits.composition import Correlated
+from private_bandits.episode import Episode
 from private_bandits.errors import AgentClosed, CapacityExceeded, InvalidInput, PolicyFailed
 from private_bandits.factor import HALF_BEFORE, Factor, square_root
 from private_bandits.ledger import Ledger
@@ -37,8 +38,8 @@ def play(one: Door, counts: list[int], generator: np.random.Generator) -> tuple[
         rewards = generator.integers(0, one.grid.steps + 1, count).tolist()
         for reward in rewards:
             episode.add((1,), reward)
-        whole = one.correlate(episode)
-        kept = whole.kept_after()
+        whole = one.composition.compose(episode)
+        kept = whole.carried_over
         values.append(one.release(whole).values)
         sums.append(sum(rewards))
     return sums, values
@@ -103,13 +104,13 @@ def test_only_what_the_factor_covers_goes_through_the_door() -> None:
     second = one.open_episode(0, 2, 1)
     second.add((1,), 1)
     with pytest.raises(AssertionError, match="does not hold"):
-        one.correlate(second)  # without the first
+        one.composition.compose(second)  # without the first
     fourth = one.open_episode(0, 4, 1)
     fourth.add((1,), 1)
     fourth.kept = (first,)
     with pytest.raises(AssertionError, match="does not hold"):
-        one.correlate(fourth)  # the cap is reached: the first must not come again
-    released = one.correlate(first)
+        one.composition.compose(fourth)  # the cap is reached: the first must not come again
+    released = one.composition.compose(first)
     one.release(released)
     with pytest.raises(AssertionError, match="released before"):
         one.release(released)
@@ -132,19 +133,19 @@ def test_sums_that_outgrow_64_bits_together_are_refused() -> None:
     for episode, count in ((first, full), (second, full)):
         episode.add((1,), 0)
         episode.count = count
-    assert one.correlate(first).count == full
+    assert one.composition.compose(first).count == full
     second.kept = (first,)
     with pytest.raises(CapacityExceeded, match="64 bits together"):
-        one.correlate(second)
+        one.composition.compose(second)
     second.count = full // 2
-    assert one.correlate(second).count == full // 2 + full
+    assert one.composition.compose(second).count == full // 2 + full
 
 
 def test_no_repr_shows_a_sum() -> None:
     one = door(pb.zCDP(1.0), HALF_BEFORE)
     episode = one.open_episode(0, 1, 1)
     episode.add((1,), 12345678)
-    whole = one.correlate(episode)
+    whole = one.composition.compose(episode)
     for shown in (repr(whole), repr(whole.totals), repr(vars(whole))):
         assert "24691356" not in shown
         assert "12345678" not in shown
@@ -173,7 +174,7 @@ def test_sensitivity_is_for_the_largest_weight_among_all_that_are_covered() -> N
     first.add((3, 4), 1)
     second.add((1, 0), 1)
     second.kept = (first,)
-    whole = one.correlate(second)
+    whole = one.composition.compose(second)
     assert whole.sensitivity_l2 == 5 * 2 * one.grid.steps
     assert whole.weight_sums == [2 * 1 + 3, 4]
     assert whole.multipliers == {"0/2": 1.0, "0/1": 0.5}

@@ -18,6 +18,7 @@ from examples.own_policy import MOSS, ExploreThenCommit
 
 import private_bandits as pb
 from private_bandits import agent as agents
+from private_bandits.composition import Factored
 from private_bandits.factor import Factor
 from private_bandits.policies import POLICIES, Combination, Policy
 from private_bandits.testing import (
@@ -371,7 +372,7 @@ def test_releases_that_hold_more_than_the_factor_says_are_seen(
 ) -> None:
     def with_another_factor(*arguments: Any, **options: Any) -> pb.Agent:
         agent = pb.Agent(*arguments, **options)
-        agent._factor = agent._door._factor = Factor((4, 3, 1), 4, 3)
+        agent._door.composition = Factored(Factor((4, 3, 1), 4, 3))
         return agent
 
     monkeypatch.setattr("private_bandits.testing.Agent", with_another_factor)

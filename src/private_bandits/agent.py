@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Self, overload
 
 from private_bandits.budget import Budget, check_probability
+from private_bandits.composition import Outgoing
 from private_bandits.damage import database_failure
-from private_bandits.episode import Combined, Correlated, Counts, Episode
+from private_bandits.episode import Counts, Episode
 from private_bandits.errors import (
     AgentBusy,
     AgentClosed,
@@ -213,7 +214,6 @@ class Agent:
         self._arrived = Counts(private.episodes)
         self._names = settings.policy.arm_names
         self._hides_offers = settings.policy.private_contexts
-        self._factor = settings.policy.factor
         self._prefix = f"{settings.token}-{public.generation}-"
         self._steps = door.grid.steps
         # Decisions that may run out of time, oldest first; as many as give_up_after at most.
@@ -494,7 +494,7 @@ class Agent:
             self._encode_before_draw(self._file)
         for slot in sorted(sums):
             first = sums[slot]
-            row = self._release(first, (), 0, whole=first if self._factor is None else self._door.correlate(first))
+            row = self._release(first, (), 0, whole=self._door.composition.compose(first))
             self._unlearned.append(row)
             if self._file is not None:
                 self._file.summed([self._private.episodes[slot]], row)
@@ -555,7 +555,7 @@ class Agent:
         episode: Episode,
         weight: tuple[int, ...],
         reward: int,
-        whole: Episode | Combined | Correlated,
+        whole: Outgoing,
     ) -> NoiseFailed | None:
         """Release what the last reward completes. Nobody sees the release before `_settle`.
 
@@ -688,16 +688,14 @@ class Agent:
         failure.__context__ = failure.__cause__ = None
         raise failure.with_traceback(None)
 
-    def _whole(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Episode | Combined | Correlated:
+    def _whole(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Outgoing:
         """What is to be released: the episode with one reward more, alone or with others."""
         full = episode.with_one_more(weight, reward)
-        if self._factor is not None:
-            return self._door.correlate(full)
-        if self._door.tree_levels:
-            return full.joined(self._door.tree_levels)
-        together = self._policy.combination(self._public.policy, episode.key, self._arrived)
+        composition, together = self._door.composition, None
+        if composition.joins_sums:
+            together = self._policy.combination(self._public.policy, episode.key, self._arrived)
         if together is None:
-            return full
+            return composition.compose(full)
         if episode.key not in together.keys:
             raise InvalidInput(f"the sum {episode.key} is due, and {together.keys} are to be released")
         parts = [full if key == episode.key else self._private.episodes[key] for key in together.keys]
@@ -708,13 +706,13 @@ class Agent:
         episode: Episode,
         weight: tuple[int, ...],
         reward: int,
-        whole: Episode | Combined | Correlated | None = None,
+        whole: Outgoing | None = None,
     ) -> Release:
         """Release the episode with one reward more, alone or with others, and open the next ones."""
         open_sums = self._private.episodes
         whole = whole or self._whole(episode, weight, reward)
         before = {key: open_sums[key] for key in whole.keys}
-        kept = self._kept_after(whole)
+        kept = whole.carried_over
         # Taken out first: whatever happens, these episodes do not go through the door twice.
         for key, old in before.items():
             following = self._open_episode(key, old.number + 1, len(old.weight_sums))
@@ -725,13 +723,6 @@ class Agent:
         except NoiseFailed:
             open_sums.update(before)
             raise
-
-    def _kept_after(self, whole: Episode | Combined | Correlated) -> tuple[Episode, ...]:
-        """Which sums later releases hold again."""
-        if isinstance(whole, Correlated):
-            return whole.kept_after()
-        levels = self._door.tree_levels
-        return whole.kept_after(levels) if isinstance(whole, Episode) and levels else ()
 
     def _reopen(self, key: str, decision: OpenDecision, offered: Offer | None = None) -> None:
         """Undo the closing of a decision whose reward could not be taken."""

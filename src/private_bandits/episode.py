@@ -13,24 +13,23 @@ from typing import Any, Self
 
 from private_bandits.errors import CapacityExceeded, InvalidInput, PrivateBanditsError
 from private_bandits.factor import Factor
-from private_bandits.tree import is_complete, subtrees_joined
 
 INT64 = 2**63
 TAIL = 12  # standard deviations of noise kept free below 2^63; beyond them lies less than 1e-32
 
 GRID = 2**24
 FINE_GRID = 2**40  # where no noise follows, sums may be of any size
-LEAST_WEIGHT, MOST_WEIGHT = 2**6, 2**40  # what the largest weight of a combination is rounded to
 _STORED = ("key", "number", "first", "count", "max_squared", "max_l1")
 LARGEST_EPISODE = 2**38  # rewards of weight one that fit into one episode on the full grid
 LEAST_EPISODE = 2**25  # of the largest weight, whatever it is
 
 
-def _l1(weight: tuple[int, ...]) -> int:
+def l1_norm(weight: tuple[int, ...]) -> int:
+    """The sum of the sizes."""
     return sum(map(abs, weight))
 
 
-def _root_above(square: int) -> int:
+def root_above(square: int) -> int:
     """The least whole number whose square is not below."""
     root = math.isqrt(square)
     return root if root * root == square else root + 1
@@ -58,7 +57,7 @@ class Grid:
         if not self.tail:
             return True
         value = max(sum(abs(part) * m for part, m in zip(row, most, strict=True)) for row in matrix)
-        moved = max(_l1(column) * w for column, w in zip(zip(*matrix, strict=True), largest, strict=True))
+        moved = max(l1_norm(column) * w for column, w in zip(zip(*matrix, strict=True), largest, strict=True))
         return self.steps * (value + self.tail * moved) < INT64
 
     @classmethod
@@ -136,14 +135,15 @@ class Episode:
     One reward is a whole number from 0 to grid.steps and a weight is a vector of whole numbers, so changing
     one reward moves the sum by at most steps * max ||w||: the sensitivity, computed from what was summed.
 
-    As a leaf of a tree (tree.py) it remembers the subtrees before it, `kept`, which later releases hold again; joined
-    with some of them it is the sum of the episodes `first` to `number`. With a factor (factor.py) it remembers the
-    episodes before it that its own release holds again.
+    `kept` are the earlier sums that its own release, or later ones, hold again (composition.py). Merged with some of
+    them it is the sum of the episodes `first` to `number`. By itself it is also what leaves (`Outgoing`), where nothing
+    is held again.
     """
 
     unit: float = 1.0
     weights: list[list[float]] | None = None
     factor: Factor | None = None
+    carried_over: tuple[Episode, ...] = ()
 
     __slots__ = (
         "_fits",
@@ -215,7 +215,7 @@ class Episode:
             return InvalidInput(f"the weight has {len(weight)} coordinates, the sum has {len(self.weight_sums)}")
         if not set(map(type, weight)) <= {int}:
             return InvalidInput(f"a weight must be of whole numbers, got {weight}")
-        squared, l1, fits = sum(map(mul, weight, weight)), _l1(weight), self._fits
+        squared, l1, fits = sum(map(mul, weight, weight)), l1_norm(weight), self._fits
         if squared > self.max_squared or l1 > self.max_l1 or not fits:
             fits = self._room(max(squared, self.max_squared), max(l1, self.max_l1))
         if self.count >= fits:
@@ -230,7 +230,7 @@ class Episode:
         )
 
     def _room(self, max_squared: int, max_l1: int) -> int:
-        return self.grid.fits(_root_above(max_squared), max_l1)
+        return self.grid.fits(root_above(max_squared), max_l1)
 
     def with_one_more(self, weight: tuple[int, ...], reward: int) -> Episode:
         """A copy that holds one reward more; this one stays as it is."""
@@ -249,27 +249,21 @@ class Episode:
         other.totals = self.totals.copy()
         return other
 
-    def joined(self, levels: int) -> Episode:
-        """The node of the tree that this leaf completes: its sum and those of the subtrees before it.
+    def merged(self, earlier: Sequence[Episode]) -> Episode:
+        """The sum of this episode and of those right before it, as one that remembers no other.
 
         Refused, on public grounds alone, if that might outgrow 64 bits.
         """
-        parts = subtrees_joined(self.number, levels)
-        node = self._copy()
-        node.kept, joined = self.kept[: len(self.kept) - parts], self.kept[len(self.kept) - parts :]
-        for part in joined:
-            node.count += part.count
-            node.max_squared, node.max_l1 = max(node.max_squared, part.max_squared), max(node.max_l1, part.max_l1)
-            node.weight_sums = [a + b for a, b in zip(node.weight_sums, part.weight_sums, strict=True)]
-            node.totals.add(part.totals)
-        node.first = joined[0].first if joined else self.number
-        if node.count > node._room(node.max_squared, node.max_l1):
+        whole = self.alone()
+        for part in earlier:
+            whole.count += part.count
+            whole.max_squared, whole.max_l1 = max(whole.max_squared, part.max_squared), max(whole.max_l1, part.max_l1)
+            whole.weight_sums = [a + b for a, b in zip(whole.weight_sums, part.weight_sums, strict=True)]
+            whole.totals.add(part.totals)
+        whole.first = earlier[0].first if earlier else self.number
+        if whole.count > whole._room(whole.max_squared, whole.max_l1):
             raise self._full()
-        return node
-
-    def kept_after(self, levels: int) -> tuple[Episode, ...]:
-        """What the next leaf keeps once this node is released: nothing, if the tree is complete."""
-        return () if is_complete(self.number, levels) else (*self.kept, self.alone())
+        return whole
 
     def alone(self) -> Episode:
         """The same sum, which remembers no other."""
@@ -300,7 +294,7 @@ class Episode:
     @property
     def sensitivity_l2(self) -> int:
         """The least whole number not below steps * max ||w||_2."""
-        return _root_above(self.grid.steps**2 * self.max_squared)
+        return root_above(self.grid.steps**2 * self.max_squared)
 
     @property
     def sensitivity_l1(self) -> int:
@@ -355,7 +349,7 @@ class Episode:
 
     def _is_possible(self) -> bool:
         """Whether rewards from 0 to `steps`, with weights of these norms, can have these sums."""
-        most, steps = self.count * _root_above(self.max_squared), self.grid.steps
+        most, steps = self.count * root_above(self.max_squared), self.grid.steps
         return all(
             type(total) is int and abs(w) <= most and (w - most) * steps <= 2 * total <= (w + most) * steps
             for total, w in zip(self.totals.reveal(), self.weight_sums, strict=True)
@@ -394,153 +388,3 @@ class Counts(Mapping[int, int]):
 
     def __len__(self) -> int:
         return len(self._episodes)
-
-
-class Combined:
-    """Several one-dimensional episodes that leave together, as exact integers like the sum of one.
-
-    weights: a row for each value that leaves, a column for each episode: the values are weights * sums. Real weights
-    are rounded to whole multiples of 1/unit, relative to the largest of them and before anything is summed with
-    them; whoever decodes uses the rounded ones. None: every sum by itself.
-    """
-
-    def __init__(self, episodes: Sequence[Episode], weights: Sequence[Sequence[float]] | None) -> None:
-        if not episodes or len({e.label for e in episodes}) < len(episodes):
-            # Twice in the list, a reward would be in two columns, and no column alone its sensitivity.
-            raise InvalidInput(f"a release needs different episodes, got {[e.label for e in episodes]}")
-        if len({e.grid for e in episodes}) > 1:
-            raise InvalidInput("episodes on different grids cannot leave together")
-        for episode in episodes:
-            if not episode.count:
-                raise InvalidInput(f"episode {episode.label} holds no reward: there is nothing to release")
-            if len(episode.weight_sums) != 1:
-                raise InvalidInput(f"episode {episode.label} is a sum of vectors: only sums of numbers are combined")
-        self.grid = episodes[0].grid
-        self.key = episodes[0].key
-        self.keys = tuple(e.key for e in episodes)
-        self.labels = tuple(e.label for e in episodes)
-        self.counts = tuple(e.count for e in episodes)
-        self.count = sum(self.counts)
-        self.unit, matrix = (1.0, _identity(len(episodes))) if weights is None else self._rounded(episodes, weights)
-        self.weights = None if weights is None else [[part / self.unit for part in row] for row in matrix]
-        columns = list(zip(*matrix, strict=True))
-        self.max_l1 = max(e.max_l1 * _l1(c) for e, c in zip(episodes, columns, strict=True))
-        self._max_squared = max(
-            e.max_squared * sum(part * part for part in c) for e, c in zip(episodes, columns, strict=True)
-        )
-        self.weight_sums = [
-            sum(part * e.weight_sums[0] for part, e in zip(row, episodes, strict=True)) for row in matrix
-        ]
-        self.totals = HiddenTotals.combined([e.totals for e in episodes], matrix)
-
-    factor: Factor | None = None
-
-    @property
-    def multipliers(self) -> dict[str, float]:
-        """Every episode enters once; what it is weighed with is in the sensitivity."""
-        return dict.fromkeys(self.labels, 1.0)
-
-    def __repr__(self) -> str:
-        return f"Combined({', '.join(self.labels)}, {self.count} rewards, sums hidden)"
-
-    @property
-    def label(self) -> str:
-        """Its episodes by name."""
-        return ", ".join(self.labels)
-
-    @property
-    def sensitivity_l2(self) -> int:
-        """The least whole number not below what one reward moves the values by: its column, at its weight."""
-        return _root_above(self.grid.steps**2 * self._max_squared)
-
-    @property
-    def sensitivity_l1(self) -> int:
-        """The same in L1 norm."""
-        return self.grid.steps * self.max_l1
-
-    def _rounded(
-        self, episodes: Sequence[Episode], weights: Sequence[Sequence[float]]
-    ) -> tuple[float, list[list[int]]]:
-        """The finest whole numbers with which values and noise fit into 64 bits, and how many of them make one."""
-        shape = {len(row) for row in weights}
-        if shape != {len(episodes)} or not all(math.isfinite(w) for row in weights for w in row):
-            raise InvalidInput(f"the weights must be rows of {len(episodes)} finite numbers, one for each sum")
-        largest = max(abs(w) for row in weights for w in row)
-        if not largest:
-            raise InvalidInput("the weights are all zero: there is nothing to release")
-        bits = MOST_WEIGHT.bit_length() - 1
-        while bits >= LEAST_WEIGHT.bit_length() - 1:
-            exponent = bits - math.frexp(largest)[1]
-            if exponent > 1000:
-                raise InvalidInput(f"the weights are too small, {largest:g} at most: scale them")
-            unit = 2.0**exponent  # a power of two: scaling by it is exact
-            # Away from zero, so that the noise is never less than the real weights need.
-            matrix = [[math.ceil(w * unit) if w > 0 else math.floor(w * unit) for w in row] for row in weights]
-            if self.grid.holds(matrix, [e.count * e.max_l1 for e in episodes], [e.max_l1 for e in episodes]):
-                return unit, matrix
-            bits -= 1
-        raise CapacityExceeded(
-            f"{self.count} rewards are too many to be released with weights in 64 bits: start a new agent"
-        )
-
-
-class Correlated:
-    """An episode and those before it that its release holds again, with the multipliers of a factor (factor.py).
-
-    Exact integers like the sum of one episode: everything is multiplied by the factor's unit. Which episodes are in it
-    follows from the number of the newest alone, so that no reward is in more releases than the factor's column says.
-    """
-
-    weights: list[list[float]] | None = None
-
-    def __init__(self, newest: Episode, factor: Factor) -> None:
-        kept = newest.kept
-        expected = range(newest.number - factor.covered(newest.number) + 1, newest.number)
-        if [part.number for part in kept] != list(expected) or any(part.key != newest.key for part in kept):
-            raise AssertionError(f"episode {newest.label} does not hold the episodes that its factor covers")
-        parts = (newest, *reversed(kept))
-        times = factor.multipliers[: len(parts)]
-        self.newest, self.factor = newest, factor
-        self.key, self.keys, self.grid = newest.key, (newest.key,), newest.grid
-        self.label, self.labels = newest.label, (newest.label,)
-        self.unit = float(factor.unit)
-        self.multipliers = {part.label: c / factor.unit for part, c in zip(parts, times, strict=True)}
-        self.counts = tuple(part.count for part in parts)
-        self.count = sum(self.counts)
-        self.max_squared = max(part.max_squared for part in parts)
-        self._largest_l1 = max(part.max_l1 for part in parts)
-        self.max_l1 = factor.unit * self._largest_l1
-        self.weight_sums = [0] * len(newest.weight_sums)
-        self.totals = HiddenTotals([0] * len(newest.weight_sums))
-        if sum(c * n for c, n in zip(times, self.counts, strict=True)) > factor.unit * self._room():
-            raise CapacityExceeded(
-                f"the episodes up to {newest.label} hold {self.count} rewards, more than fit into 64 bits together: "
-                "start a new agent"
-            )
-        for part, c in zip(parts, times, strict=True):
-            self.weight_sums = [a + c * b for a, b in zip(self.weight_sums, part.weight_sums, strict=True)]
-            self.totals.add(part.totals, c)
-
-    def __repr__(self) -> str:
-        return f"Correlated({', '.join(self.multipliers)}, {self.count} rewards, sums hidden)"
-
-    def _room(self) -> int:
-        return self.grid.fits(_root_above(self.max_squared), self._largest_l1)
-
-    @property
-    def sensitivity_l2(self) -> int:
-        """The least whole number not below what a reward of multiplier one moves the values by."""
-        return _root_above((self.factor.unit * self.grid.steps) ** 2 * self.max_squared)
-
-    @property
-    def sensitivity_l1(self) -> int:
-        """The same in L1 norm."""
-        return self.grid.steps * self.max_l1
-
-    def kept_after(self) -> tuple[Episode, ...]:
-        """What the release of the next episode holds again."""
-        return self.factor.kept_after(self.newest.kept, self.newest.alone(), self.newest.number)
-
-
-def _identity(size: int) -> list[list[int]]:
-    return [[int(i == j) for j in range(size)] for i in range(size)]

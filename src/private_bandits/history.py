@@ -13,7 +13,6 @@ from private_bandits.episode import Episode, label_of
 from private_bandits.errors import AgentFileInvalid
 from private_bandits.ledger import Release
 from private_bandits.release import Door
-from private_bandits.tree import subtrees_before, subtrees_joined
 
 ROUNDING = 1e-6
 """Relative difference between what a version computes and what another one computed."""
@@ -28,7 +27,9 @@ def check_history(door: Door, episodes: Mapping[int, Episode], asked: int) -> No
         if row.key != keys[0] or row.count > asked or (row.counts and sum(row.counts) != row.count):
             raise AgentFileInvalid(f"is damaged: release {row.number} counts other rewards than it holds")
         numbers = {key: last.get(key, 0) + 1 for key in keys}
-        expected = {label: c for key, number in numbers.items() for label, c in _covered(door, key, number).items()}
+        expected = {
+            label: c for key, number in numbers.items() for label, c in door.composition.covered(key, number).items()
+        }
         if dict(row.episodes) != expected:
             raise AgentFileInvalid(f"is damaged: release {row.number} does not hold the episodes that come next")
         last |= numbers
@@ -70,21 +71,8 @@ def _check_values(row: Release, episodes: Mapping[int, Episode]) -> None:
         raise AgentFileInvalid(f"is damaged: release {row.number} has other values than its sums")
 
 
-def _covered(door: Door, key: int, number: int) -> dict[str, float]:
-    """Return the episodes that the release of episode `number` holds, with their multipliers."""
-    if door.factor is not None:
-        times = door.factor.multipliers[: door.factor.covered(number)]
-        return {label_of(key, number - k, number - k): c / door.factor.unit for k, c in enumerate(times)}
-    first = number + 1 - 2 ** subtrees_joined(number, door.tree_levels) if door.tree_levels else number
-    return {label_of(key, first, number): 1.0}
-
-
 def _check_place(door: Door, episode: Episode, number: int) -> None:
     """Refuse an open sum that does not come next, or that holds other earlier sums again than it should."""
-    if door.factor is not None:
-        spans = [(n, n) for n in range(number - door.factor.covered(number) + 1, number)]
-    else:
-        spans = subtrees_before(number, door.tree_levels) if door.tree_levels else []
-    expected = [label_of(episode.key, first, last) for first, last in spans]
+    expected = door.composition.remembered(episode.key, number)
     if episode.label != label_of(episode.key, number, number) or [part.label for part in episode.kept] != expected:
         raise AgentFileInvalid(f"is damaged: the open sum {episode.key} does not follow its last release")

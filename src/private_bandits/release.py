@@ -10,7 +10,8 @@ import math
 from collections.abc import Sequence
 
 from private_bandits.budget import Budget
-from private_bandits.episode import INT64, TAIL, Combined, Correlated, Episode, Grid
+from private_bandits.composition import Combined, Composition, Factored, Independent, Outgoing, Tree
+from private_bandits.episode import INT64, TAIL, Episode, Grid
 from private_bandits.errors import InvalidInput
 from private_bandits.factor import Factor
 from private_bandits.ledger import Ledger, Release
@@ -46,8 +47,11 @@ class Door:
         self.reward_range = reward_range
         self.ledger = ledger
         self._per_release = budget.shared(releases_of_a_reward if factor is None else factor.column)
-        self._factor = factor
-        self.tree_levels = releases_of_a_reward if releases_of_a_reward > 1 else 0
+        self.composition: Composition = Independent()
+        if factor is not None:
+            self.composition = Factored(factor)
+        elif releases_of_a_reward > 1:
+            self.composition = Tree(releases_of_a_reward)
         self._moments = moments
         unit = 1 if factor is None else factor.unit
         self.grid = Grid.for_noise(_noise_per_step(self._per_release), weight_room, unit)
@@ -57,11 +61,6 @@ class Door:
     def level(self) -> float:
         """Cost of one release at most: rho of Gaussian noise, epsilon of Laplace noise."""
         return self._per_release.level
-
-    @property
-    def factor(self) -> Factor | None:
-        """Multipliers with which releases hold earlier episodes again; None: each episode leaves by itself."""
-        return self._factor
 
     @property
     def secret(self) -> bool:
@@ -90,12 +89,7 @@ class Door:
             raise InvalidInput("the weights are too small or too large for the reward range: scale them")
         return whole
 
-    def correlate(self, episode: Episode) -> Correlated:
-        """The episode and those before it that the factor wants in its release, still without noise."""
-        assert self._factor is not None
-        return Correlated(episode, self._factor)
-
-    def release(self, episode: Episode | Combined | Correlated) -> Release:
+    def release(self, episode: Outgoing) -> Release:
         """y = sum of weight * reward + noise: check, draw once, write the ledger, hand out.
 
         Each episode goes through once. The sensitivity is the episode's own, in integers, and the cost is what
@@ -104,7 +98,7 @@ class Door:
         """
         if any(map(self.ledger.covers, episode.labels)):
             raise AssertionError(f"episode {episode.label} was released before")
-        if episode.factor != self._factor:  # the budget is shared by what the factor says, and nothing else
+        if episode.factor != self.composition.factor:  # the budget is shared by what the factor says, and nothing else
             raise AssertionError(f"episode {episode.label} is to leave with another factor than this door's")
         if not episode.count:
             raise InvalidInput(f"episode {episode.label} holds no reward: there is nothing to release")

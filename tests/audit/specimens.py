@@ -29,7 +29,8 @@ import numpy as np
 import private_bandits as pb
 from private_bandits.agent import _Told
 from private_bandits.budget import NoiseKind
-from private_bandits.episode import Combined, Correlated, Episode, HiddenTotals
+from private_bandits.composition import Combined, Correlated, Factored, Outgoing
+from private_bandits.episode import Episode, HiddenTotals
 from private_bandits.factor import Factor, square_root
 from private_bandits.ledger import Ledger, Release
 from private_bandits.noise import ExactNoise, Mechanism
@@ -257,7 +258,7 @@ def make_white_half_sensitivity() -> pb.Agent:
 
 
 class _FirstRawDoor(Door):
-    def release(self, episode: Episode | Combined | Correlated) -> Release:
+    def release(self, episode: Outgoing) -> Release:
         self._noise = _Raw() if episode.label.endswith("/1") else ExactNoise()
         return super().release(episode)
 
@@ -338,7 +339,7 @@ def make_white_float_noise_rounded() -> pb.Agent:
 
 
 class _FloatDoor(Door):
-    def release(self, episode: Episode | Combined | Correlated) -> Release:
+    def release(self, episode: Outgoing) -> Release:
         exact = super().release(episode)
         value = episode.totals.reveal()[0] / episode.grid.steps + random.gauss(0.0, exact.noise_sd)
         self.ledger._rows[-1] = row = replace(exact, values=(value,))
@@ -372,7 +373,7 @@ class _ReusedNoise(ExactNoise):
 
 
 class _ReusingDoor(Door):
-    def release(self, episode: Episode | Combined | Correlated) -> Release:
+    def release(self, episode: Outgoing) -> Release:
         self._noise = self.__dict__.setdefault("_sources", {}).setdefault(episode.key, _ReusedNoise())
         return super().release(episode)
 
@@ -393,7 +394,7 @@ def make_white_noise_shared_by_arms() -> pb.Agent:
 
 
 class _DataSensitivityDoor(Door):
-    def release(self, episode: Episode | Combined | Correlated) -> Release:
+    def release(self, episode: Outgoing) -> Release:
         self._noise = _SensitivityOf(max(1, episode.totals.reveal()[0] // episode.count))
         return super().release(episode)
 
@@ -505,7 +506,7 @@ def make_white_cumulative_uncharged() -> pb.Agent:
 
 
 class _HonestRowsDoor(Door):
-    def release(self, episode: Episode | Combined | Correlated) -> Release:
+    def release(self, episode: Outgoing) -> Release:
         row = super().release(episode)
         covered = {f"{episode.key}/{i}": 1.0 for i in range(1, int(re.split("[/-]", episode.label)[-1]) + 1)}
         self.ledger._rows[-1] = row = replace(row, episodes=covered)
@@ -793,7 +794,7 @@ def _rewritten(door: Door, row: Release) -> Release:
 class _OnlyNewestDoor(Door):
     """Rows that tell of the newest episode alone."""
 
-    def release(self, episode: Episode | Combined | Correlated) -> Release:
+    def release(self, episode: Outgoing) -> Release:
         row = super().release(episode)
         return _rewritten(self, replace(row, episodes={episode.label: 1.0}))
 
@@ -817,7 +818,7 @@ def make_white_again_hidden_contextual() -> pb.Agent:
 class _SmallerRowsDoor(Door):
     """Rows that tell half of every multiplier but the first."""
 
-    def release(self, episode: Episode | Combined | Correlated) -> Release:
+    def release(self, episode: Outgoing) -> Release:
         row = super().release(episode)
         told = {label: m if label == episode.label else m / 2 for label, m in row.episodes.items()}
         return _rewritten(self, replace(row, episodes=told))
@@ -841,7 +842,7 @@ def make_white_again_smaller_rows_contextual() -> pb.Agent:
 def _endless(policy: Again, factor: Factor) -> pb.Agent:
     """Releases by another factor than the one that the noise is for."""
     agent = pb.Agent(policy)
-    agent._factor = agent._door._factor = factor
+    agent._door.composition = Factored(factor)
     return agent
 
 

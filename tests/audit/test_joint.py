@@ -20,6 +20,7 @@ from private_bandits.audit.replay import replay
 from private_bandits.audit.scenario import Scenario, play
 from private_bandits.audit.script import Move, random_script
 from private_bandits.audit.target import Offers, Target
+from private_bandits.composition import Tree
 from private_bandits.episode import Episode
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
@@ -151,7 +152,7 @@ def _endless(policy: Any = None) -> pb.Agent:
     """The tree goes on where it should begin anew: 20 levels on a budget for two."""
     agent = pb.Agent(policy or _tree(3))
     agent._policy = replace(policy or _tree(3), horizon=10**6)
-    agent._door.tree_levels = agent._policy.tree_levels
+    agent._door.composition = Tree(agent._policy.tree_levels)
     return agent
 
 

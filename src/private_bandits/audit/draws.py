@@ -22,7 +22,8 @@ from private_bandits.audit.evidence import Floats
 from private_bandits.audit.inside import PATIENCE, Flaw
 from private_bandits.audit.replay import Instead
 from private_bandits.audit.target import Target
-from private_bandits.episode import Combined, Correlated, Episode, HiddenTotals
+from private_bandits.composition import Outgoing
+from private_bandits.episode import HiddenTotals
 from private_bandits.ledger import Release
 
 SCALES = (0.7, 3.0, 20.0)
@@ -126,7 +127,7 @@ class Tap:
         self.draws += 1
         return mechanism(totals)
 
-    def _overhear(self, episode: Episode | Combined | Correlated) -> Release:
+    def _overhear(self, episode: Outgoing) -> Release:
         self.sums.append((list(episode.weight_sums), episode.totals.reveal()))
         row = self._release(episode)
         self.rows.append(row)
