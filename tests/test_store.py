@@ -38,7 +38,7 @@ from private_bandits.errors import (
     PrivateBanditsError,
     UnknownDecision,
 )
-from private_bandits.formats import FORMAT
+from private_bandits.storage.formats import FORMAT
 from private_bandits.noise import Mechanism
 from tests.support import EXAMPLE_BUDGETS
 

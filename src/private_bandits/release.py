@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 from private_bandits.budget import Budget
 from private_bandits.composition import Combined, Composition, Factored, Independent, Outgoing, Tree
@@ -19,6 +20,13 @@ from private_bandits.moment_sums import Moments
 from private_bandits.moments import MomentScale
 from private_bandits.noise import ExactNoise, NoiseSource, SeededNoise
 from private_bandits.rewards import RewardRange
+
+
+class Observer(Protocol):
+    """Sees both sides of the door: raw sums and releases. Nothing of what it sees may be published."""
+
+    def released(self, whole: Outgoing, row: Release) -> None:
+        """Look at a release, and at the exact sums in it."""
 
 
 class Door:
@@ -55,7 +63,10 @@ class Door:
         self._moments = moments
         unit = 1 if factor is None else factor.unit
         self.grid = Grid.for_noise(_noise_per_step(self._per_release), weight_room, unit)
-        self._noise: NoiseSource = ExactNoise() if seed is None else SeededNoise(seed)
+        self.noise: NoiseSource = ExactNoise() if seed is None else SeededNoise(seed)
+        """Where noise comes from. Tests and audits may put their own here."""
+        self.observer: Observer | None = None
+        """Sees what goes through. For tests and audits only."""
 
     @property
     def level(self) -> float:
@@ -65,7 +76,7 @@ class Door:
     @property
     def secret(self) -> bool:
         """Whether the noise protects: not where a seed makes it foreseeable, or where there is none."""
-        return self._noise.secret and self.budget.noise != "none"
+        return self.noise.secret and self.budget.noise != "none"
 
     def open_episode(self, key: int, number: int, dimension: int, declared: int = 0) -> Episode:
         """An empty episode on this door's grid. declared: a norm that counts even if no weight reaches it."""
@@ -106,7 +117,7 @@ class Door:
         sensitivity = episode.sensitivity_l1 if laplace else episode.sensitivity_l2
         if type(sensitivity) is not int:
             raise AssertionError(f"the sensitivity of {episode.label} is no exact whole number")
-        mechanism = self._noise.calibrate(
+        mechanism = self.noise.calibrate(
             self.budget.noise,
             self._per_release.level,
             # Never below what was computed. Zero only if every weight was zero: then the sum is zero whatever the
@@ -139,6 +150,8 @@ class Door:
             unit=episode.unit,
         )
         self.ledger.append(row)
+        if self.observer is not None:
+            self.observer.released(episode, row)
         return row
 
 

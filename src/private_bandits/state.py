@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, NamedTuple, Protocol
@@ -14,6 +14,7 @@ from zlib import crc32
 from private_bandits.episode import Episode
 from private_bandits.errors import AgentFileInvalid, InvalidInput
 from private_bandits.guarantee import Unit
+from private_bandits.ledger import Release
 from private_bandits.policies import Offer, Policy, policy_from_dict
 from private_bandits.rewards import RewardRange
 
@@ -102,9 +103,18 @@ def _sharing(policy: Policy[Any]) -> dict[str, Any]:
 _PLAIN_SETTINGS = ("max_rewards_per_person", "unit", "seed", "give_up_after", "token", "salt")
 
 
+class Decision(NamedTuple):
+    """What is recommended: an action by its index and its name. The id is what a reward is told to."""
+
+    id: str
+    action: int
+    arm: str
+
+
 class OpenDecision(NamedTuple):
     """A decision that waits for its reward. Public."""
 
+    id: str
     number: int
     action: int
     person: str | None
@@ -114,49 +124,82 @@ class OpenDecision(NamedTuple):
 
 @dataclass
 class PublicState:
-    """The part of the state that everyone may know: decisions made and open, releases, the policy's state."""
+    """The part of the state that everyone may know, besides the open decisions: those are in the records."""
 
     policy: Any
     waiting: list[int]
     asked: int = 0
     generation: int = 1
-    open: dict[str, OpenDecision] = field(default_factory=dict)
 
 
 @dataclass
 class PrivateState:
-    """The part of the state that nobody may see: the open sums. Its repr says how many there are.
-
-    offered: what there was to choose from, by the id of an open decision, where contexts are private.
-    """
+    """The part of the state that nobody may see: the open sums. Its repr says how many there are."""
 
     episodes: dict[int, Episode] = field(default_factory=dict, repr=False)
-    offered: dict[str, Offer] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         return f"PrivateState({len(self.episodes)} open episodes, sums hidden)"
 
 
-class PeopleCounts(Protocol):
-    """How many rewards of each person were taken."""
+class Records(Protocol):
+    """What a bandit looks up, and what it tells of its changes.
+
+    Looking up sees every change that was told before. storage/contract.py says how changes become lasting.
+    """
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the records outlive the process, so that every change has to be told."""
+
+    def find(self, decision: str) -> OpenDecision | None:
+        """Return an open decision by its id."""
+
+    def numbered(self, number: int) -> OpenDecision | None:
+        """Return an open decision by its number."""
+
+    def offered_to(self, decision: OpenDecision) -> Offer | None:
+        """Return the private actions that an open decision chose from."""
 
     def rewards_of(self, person: str) -> int:
         """Return how many rewards of this person were taken."""
 
+    def asked(self, decision: OpenDecision, offered: Offer | None) -> None:
+        """Note that a decision was handed out, from what was offered."""
+
+    def closed(self, decision: OpenDecision) -> None:
+        """Note that a decision has its reward or was given up."""
+
+    def reopened(self, decision: OpenDecision, offered: Offer | None) -> None:
+        """Take back that a decision was closed, in the same call."""
+
     def count_rewards_of(self, person: str, more: int) -> None:
         """Count so many more of this person's rewards; -1 where one was refused after all."""
 
+    # The rest is told to lasting records only.
 
-class CountsInMemory:
-    """Counts that end with the process."""
+    def summed(self, changed: Iterable[Episode]) -> None:
+        """Note that open sums changed."""
 
-    def __init__(self) -> None:
-        self._rewards_of: dict[str, int] = {}
+    def released(self, row: Release) -> None:
+        """Note a release."""
 
-    def rewards_of(self, person: str) -> int:
-        """Look the count up."""
-        return self._rewards_of.get(person, 0)
+    def keep_releases(self, public: PublicState) -> None:
+        """Make everything told so far lasting, before anyone looks at the releases in it."""
 
-    def count_rewards_of(self, person: str, more: int) -> None:
-        """Change the count."""
-        self._rewards_of[person] = self.rewards_of(person) + more
+    def learned(self, releases: int) -> None:
+        """Note that the policy has learned so many releases."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the policy has learned more than its encoded state has."""
+
+    def encoded(self, state: str) -> None:
+        """Note the policy's state, as JSON, with everything learned and arrived."""
+
+    @property
+    def has_arrivals(self) -> bool:
+        """Whether sums changed that are not released: then `arrived` has to be told before the change is over."""
+
+    def arrived(self, arrivals: str) -> None:
+        """Note what arrived since the last release that the policy's encoded state has learned, as JSON."""

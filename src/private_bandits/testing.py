@@ -28,7 +28,7 @@ from unittest import mock
 
 from rich.console import Console
 
-from private_bandits.agent import Agent, Decision
+from private_bandits.agent import Agent, Decision, bandit_of
 from private_bandits.audit import SHORT, Report, Thoroughness, audit, of_policy
 from private_bandits.audit.target import EXAMPLES, OFFERED, Offers
 from private_bandits.errors import InvalidInput, UnsupportedBudget
@@ -135,7 +135,10 @@ def interact(
                 continue
             played = other if fate < 0.3 else decision.action
             told = change(len(transcript.plays), reward)
-            entry = agent._entry(agent._offered(decision.id, agent._public.open[decision.id]), played)
+            bandit = bandit_of(agent)
+            opened = bandit.records.find(decision.id)
+            assert opened is not None, f"{decision.id} was asked, and is not open"
+            entry = bandit.entry(bandit.offered_to(opened), played)
             transcript.entries.append(entry)
             transcript.labels.append("" if entry is None else _label(agent, entry[0]))
             agent.tell(decision, told, played=played)
@@ -147,7 +150,7 @@ def interact(
 
 
 def _label(agent: Agent, key: int) -> str:
-    episode = agent._private.episodes.get(key)
+    episode = bandit_of(agent).private.episodes.get(key)
     return episode.label if episode else f"{key}/1"
 
 
@@ -237,7 +240,7 @@ class PolicyRules:
     def test_noise_is_drawn_once_per_release(self, policy: Policy[Any]) -> None:
         """As often as there are rows in the ledger; looking at it draws nothing."""
         agent = Agent(policy)
-        mechanism = type(agent._door._noise.calibrate("none", 1.0, 1, 1, 1))
+        mechanism = type(bandit_of(agent).door.noise.calibrate("none", 1.0, 1, 1, 1))
         draw, draws = mechanism.__call__, []
 
         def counted(self: Any, totals: Any) -> list[int]:
@@ -272,7 +275,7 @@ class PolicyRules:
         for row in agent.ledger:
             counted.update(dict(zip(row.keys, row.counts, strict=policy.factor is None)))  # not those held again
             assert row.count == sum(row.counts)
-        for key, episode in agent._private.episodes.items():
+        for key, episode in bandit_of(agent).private.episodes.items():
             counted[key] += episode.count
         if not policy.tree_levels:  # where nodes hold the rewards of nodes below them
             assert +counted == entered, f"by sum, {dict(counted)} rewards were counted and {dict(entered)} entered"
@@ -299,7 +302,7 @@ class PolicyRules:
         """Every other method looks, and looking again gives the same answer."""
         agent = Agent(policy, seed=9)
         interact(agent, steps=30, script_seed=9)
-        state, arrived = agent._public.policy, agent._arrived
+        state, arrived = bandit_of(agent).public.policy, bandit_of(agent).arrived
         before = _as_json(policy, state)
         arms = len(policy.arm_names) or OFFERED
         for waiting in ([0] * arms, [5 * (arm % 2) for arm in range(arms)], [3] * arms):
@@ -344,7 +347,7 @@ class PolicyRules:
         assert back == policy, f"{policy} came back as {back}"
         agent = Agent(policy, seed=9)
         interact(agent, steps=30, script_seed=9)
-        state = agent._public.policy
+        state = bandit_of(agent).public.policy
         loaded = policy.load_state(json.loads(_as_json(policy, state)))
         assert loaded == state, f"the state {state} came back as {loaded}"
 
@@ -398,7 +401,7 @@ def _check_sums(agent: Agent, transcript: Transcript) -> None:
     rows = [row for row in agent.ledger if row.weights is None]
     if len(rows) < len(agent.ledger):
         return
-    for key, episode in agent._private.episodes.items():
+    for key, episode in bandit_of(agent).private.episodes.items():
         entered = [
             (entry[1], reward)
             for entry, (_, reward) in zip(transcript.entries, transcript.plays, strict=True)

@@ -37,7 +37,7 @@ from private_bandits.noise import ExactNoise, Mechanism
 from private_bandits.policies.doubling import DoublingState
 from private_bandits.release import Door
 from private_bandits.state import PrivateState, PublicState, Settings
-from private_bandits.store import SqliteStore
+from private_bandits.storage.sqlite import SqliteStore
 
 StrPath = str | os.PathLike[str]
 Factory = TypeVar("Factory", bound=Callable[..., Any])

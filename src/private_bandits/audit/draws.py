@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.agent import Agent
+from private_bandits.agent import Agent, bandit_of
 from private_bandits.audit.attempts import attempt
 from private_bandits.audit.evidence import Floats
 from private_bandits.audit.inside import PATIENCE, Flaw
@@ -70,10 +70,11 @@ def examine(
 
 def _sampler(agent: Agent, draws: int, found: Draws) -> None:
     """Chi-square of the installed sampler against the exact distribution."""
-    kind = agent._door.budget.noise
+    door = bandit_of(agent).door
+    kind = door.budget.noise
     for scale in SCALES:
         level = SHIFT**2 / (2 * scale**2) if kind == "gaussian" else SHIFT / scale
-        mechanism = agent._door._noise.calibrate(kind, level, SHIFT, 1, 1)
+        mechanism = door.noise.calibrate(kind, level, SHIFT, 1, 1)
         noise = np.array([mechanism(HiddenTotals([100]))[0] - 100 for _ in range(draws)])
         reach = math.ceil(min(mechanism.scale, 1e4) * (12 if kind == "gaussian" else 60))
         values = np.arange(-reach, reach + 1)
@@ -109,10 +110,9 @@ class Tap:
         """Of every release: the sum of its weights, which is public, and the exact totals."""
         self.rows: list[Release] = []
         self.draws = 0
-        self._source: Any = agent._door._noise
-        self._release = agent._door.release
-        agent._door._noise = self
-        agent._door.release = self._overhear  # type: ignore[method-assign]
+        door = bandit_of(agent).door
+        self._source: Any = door.noise
+        door.noise = door.observer = self
 
     @property
     def secret(self) -> bool:
@@ -127,11 +127,10 @@ class Tap:
         self.draws += 1
         return mechanism(totals)
 
-    def _overhear(self, episode: Outgoing) -> Release:
-        self.sums.append((list(episode.weight_sums), episode.totals.reveal()))
-        row = self._release(episode)
+    def released(self, whole: Outgoing, row: Release) -> None:
+        """Keep what the door let through."""
+        self.sums.append((list(whole.weight_sums), whole.totals.reveal()))
         self.rows.append(row)
-        return row
 
 
 def _releases(target: Target, runs: int, found: Draws, noise_of: Callable[[int], list[list[float]]]) -> None:
@@ -227,7 +226,7 @@ def _noise_of(target: Target, agent: Any, tap: Tap, found: Draws) -> list[list[f
 
 def _enough(agent: Agent) -> bool:
     """Whether there are a few releases, and one that holds an earlier episode again, if there are to be any."""
-    rows = agent._door.ledger.rows
+    rows = bandit_of(agent).door.ledger.rows
     return len(rows) >= RELEASES / 2 and (agent.policy.factor is None or any(len(row.episodes) > 1 for row in rows))
 
 

@@ -18,7 +18,7 @@ from unittest import mock
 
 import numpy as np
 
-from private_bandits.agent import Agent, Decision
+from private_bandits.agent import Agent, Decision, bandit_of
 from private_bandits.audit.attempts import Answer, attempt
 from private_bandits.audit.scenario import ADDRESS
 from private_bandits.audit.script import Move, Row, Script
@@ -50,8 +50,8 @@ class Tape:
 
     def watch(self, agent: Agent) -> None:
         """Take the place of the agent's source."""
-        self._source = agent._door._noise
-        agent._door._noise = self
+        door = bandit_of(agent).door
+        self._source, door.noise = door.noise, self
 
     @property
     def secret(self) -> bool:
@@ -359,7 +359,7 @@ class _Run:
     def _scrub(self, text: str) -> str:
         """Names that are random by design."""
         if self.agent is not None:
-            text = text.replace(self.agent._settings.token, "#")
+            text = text.replace(bandit_of(self.agent).settings.token, "#")
         if self.path is not None:
             text = text.replace(str(self.path.parent), "folder")
         return ADDRESS.sub("#", text)

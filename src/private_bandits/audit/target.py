@@ -15,7 +15,7 @@ from zlib import crc32
 
 import numpy as np
 
-from private_bandits.agent import Agent
+from private_bandits.agent import Agent, bandit_of
 from private_bandits.audit.attempts import attempt
 from private_bandits.audit.evidence import Claim, Floats
 from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, RenyiDP, equal_budget, zCDP
@@ -88,7 +88,7 @@ class Target:
         """Who asks and what is offered, where agents want to know."""
         options: dict[str, Any] = {"person": f"person {person}"} if self.names_people else {}
         if self.offers is not None:
-            options["actions"] = self.offers(agent._public.asked) if offered is None else offered
+            options["actions"] = self.offers(bandit_of(agent).public.asked) if offered is None else offered
         return options
 
     def reward(self, share: float) -> float:

@@ -17,8 +17,8 @@ import weakref
 from pathlib import Path
 from typing import ClassVar
 
-from private_bandits.damage import database_failure
 from private_bandits.errors import AgentBusy, AgentClosed, AgentFileInvalid, AgentFileMissing
+from private_bandits.storage.damage import database_failure
 
 try:
     import fcntl

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from private_bandits.errors import AgentFileInvalid
-from private_bandits.formats import FORMAT, Contents, read_contents
-from private_bandits.ownership import APPLICATION_ID, busy, is_locked, log_of, size_of
+from private_bandits.storage.formats import FORMAT, Contents, read_contents
+from private_bandits.storage.ownership import APPLICATION_ID, busy, is_locked, log_of, size_of
 
 LEAST_LOG = 32 + 24 + 512
 """Bytes of a log that holds anything: its header, and one page with its own."""

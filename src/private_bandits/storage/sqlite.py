@@ -16,15 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.damage import ROW, Hidden, checksum, database_failure, total
 from private_bandits.episode import Episode, stored_place
 from private_bandits.errors import AgentClosed, AgentFileExists, AgentFileInvalid, InvalidInput
-from private_bandits.formats import FORMAT, SCHEMA, Contents, Row, agent_checksum, refuse_damage
 from private_bandits.ledger import Ledger, Release
-from private_bandits.ownership import APPLICATION_ID, LOG_NEEDED, OwnedFile, check_agents_file, make_private_file
 from private_bandits.policies import Offer
-from private_bandits.reading import read_file
 from private_bandits.state import OpenDecision, PrivateState, PublicState, Settings
+from private_bandits.storage.contract import StoreFailed
+from private_bandits.storage.damage import ROW, Hidden, checksum, database_failure, total
+from private_bandits.storage.formats import FORMAT, SCHEMA, Contents, Row, agent_checksum, refuse_damage
+from private_bandits.storage.ownership import (
+    APPLICATION_ID,
+    LOG_NEEDED,
+    OwnedFile,
+    check_agents_file,
+    make_private_file,
+)
+from private_bandits.storage.reading import read_file
 
 Statement = tuple[str, Hidden[list[Row]] | None]
 """One statement of SQL, with the rows that it is run for; None: it is run once. Rows may hold a sum or a context."""
@@ -41,6 +48,8 @@ class SqliteStore:
     cut may lose decisions that were asked after the last tell, and a reward told to one of those is refused.
     """
 
+    lasting = True
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self._owned = OwnedFile(path)
@@ -53,6 +62,8 @@ class SqliteStore:
         self._arrivals: str | None = None
         self._learned = self._encoded = 0  # releases that the policy has learned, and that its state in the file has
         self._kept: dict[int, tuple[Episode, ...]] = {}  # the earlier sums of each key that are in the file
+        self._open: dict[int, OpenDecision] = {}
+        self._offers: dict[int, Offer] = {}  # private ones
         self._folded = False  # whether a release of this call is in the file, with all that came before it
         self.forget()
 
@@ -135,10 +146,10 @@ class SqliteStore:
                 raise AgentFileInvalid("is damaged: an open decision does not fit the settings")
             if public.waiting:
                 public.waiting[action] += 1
-            key = f"{settings.token}-{generation}-{number}"
             if policy.private_contexts and offered is not None:
-                private.offered[key], offered = offered, None
-            public.open[key] = OpenDecision(number, action, person, offered)
+                self._offers[number], offered = offered, None
+            key = f"{settings.token}-{generation}-{number}"
+            self._open[number] = OpenDecision(key, number, action, person, offered)
         return public, private
 
     def _load_sums(self, found: Contents, open_episode: Callable[[int, int, int], Episode]) -> dict[int, Episode]:
@@ -210,24 +221,59 @@ class SqliteStore:
     def _connection(self) -> sqlite3.Connection:
         return self._owned.connection
 
+    # Looking up.
+
+    def find(self, decision: str) -> OpenDecision | None:
+        """Return an open decision by its id."""
+        number = decision.rpartition("-")[2]
+        found = self._open.get(int(number)) if number.isdecimal() and len(number) < 20 else None
+        return found if found is not None and found.id == decision else None
+
+    def numbered(self, number: int) -> OpenDecision | None:
+        """Return an open decision by its number."""
+        return self._open.get(number)
+
+    def offered_to(self, decision: OpenDecision) -> Offer | None:
+        """Return the private actions that an open decision chose from."""
+        return self._offers.get(decision.number)
+
+    def open_decisions(self) -> Iterable[OpenDecision]:
+        """Return all open decisions, oldest first. One that was opened again is not where it was."""
+        return sorted(self._open.values(), key=lambda decision: decision.number)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
     # What changed.
 
     def asked(self, decision: OpenDecision, offered: Offer | None) -> None:
         """Note that a decision was handed out, from what was offered."""
         self._asked[decision.number] = decision, offered
+        self._open[decision.number] = decision
+        if offered is not None and decision.offered is None:
+            self._offers[decision.number] = offered
 
-    def closed(self, decision: OpenDecision, changed: Iterable[Episode], row: Release | None) -> None:
-        """Note that a decision has its reward or was given up, with the episodes that changed and what was released."""
-        if self._asked.pop(decision.number, None) is None:
-            self._closed.append(decision.number)
-        self.summed(changed, row)
+    def closed(self, decision: OpenDecision) -> None:
+        """Note that a decision has its reward or was given up."""
+        self._closed.add(decision.number)
+        del self._open[decision.number]
+        self._offers.pop(decision.number, None)
 
-    def summed(self, changed: Iterable[Episode], row: Release | None) -> None:
-        """Note that episodes changed, and the release that may have followed."""
+    def reopened(self, decision: OpenDecision, offered: Offer | None) -> None:
+        """Take back that a decision was closed, in the same call."""
+        self._closed.remove(decision.number)
+        self._open[decision.number] = decision
+        if offered is not None and decision.offered is None:
+            self._offers[decision.number] = offered
+
+    def summed(self, changed: Iterable[Episode]) -> None:
+        """Note that open sums changed."""
         for episode in changed:
             self._summed[episode.key] = episode
-        if row is not None:
-            self._released.append(row)
+
+    def released(self, row: Release) -> None:
+        """Note a release."""
+        self._released.append(row)
 
     def arrived(self, arrivals: str) -> None:
         """Note what arrived since the last release that the policy's encoded state has learned, as JSON."""
@@ -282,7 +328,7 @@ class SqliteStore:
     def forget(self) -> None:
         """Drop what is pending."""
         self._asked: dict[int, tuple[OpenDecision, Offer | None]] = {}
-        self._closed: list[int] = []
+        self._closed: set[int] = set()
         self._summed: dict[int, Episode] = {}
         self._released: list[Release] = []
         self._people: dict[str, int] = {}
@@ -290,11 +336,9 @@ class SqliteStore:
 
     # Making it lasting.
 
-    def keep_release(self, public: PublicState) -> None:
+    def keep_releases(self, public: PublicState) -> None:
         """Write everything pending, a release among it, to the disk and into the file itself."""
-        self._write(public, synchronous="NORMAL")  # folding the log brings it to the disk first
-        self._owned.fold_log()
-        self._folded = True
+        self._or_ended(self._keep_releases, public)
 
     def commit(self, public: PublicState) -> None:
         """Write everything pending. A tell is on disk before it returns.
@@ -302,32 +346,59 @@ class SqliteStore:
         If all that is pending is what the policy made of a release, that waits for the next write: it can be learned
         again from the release.
         """
-        told = bool(self._closed or self._summed or self._released)
-        if told or self._asked or not self._folded:
-            self._write(public, synchronous="FULL" if told else "NORMAL")
-        self._folded = False
+        self._or_ended(self._commit, public)
 
     def finish(self, public: PublicState) -> None:
         """Write what the policy made of its last release, if that is still pending."""
         if self._policy_row is not None:
-            self._write(public, synchronous="NORMAL")
+            self._or_ended(self._write, public)
+
+    def _keep_releases(self, public: PublicState) -> None:
+        self._write(public)  # folding the log brings it to the disk first
+        self._owned.fold_log()
+        self._folded = True
+
+    def _commit(self, public: PublicState) -> None:
+        told = bool(self._closed or self._summed or self._released)
+        if told or self._asked or not self._folded:
+            self._write(public, "FULL" if told else "NORMAL")
+        self._folded = False
+
+    def _or_ended(self, write: Callable[[PublicState], None], public: PublicState) -> None:
+        """Write, or say why that is not possible."""
+        failure: StoreFailed | None = None
+        try:
+            write(public)
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter where a damaged text is part of the former
+            trouble = database_failure(error)
+            failure = StoreFailed(
+                f"the agent could not write its file ({trouble}) and has ended; the file holds everything up to the "
+                "call before: mend the cause, resume with Agent.open(path) and tell again",
+                f"could not write its file ({trouble})",
+            )
+        except AgentClosed as error:  # the file is not where it was, or not this agent's any more
+            failure = StoreFailed(str(error), "has ended, as its file was moved, cut or taken over")
+        if failure is not None:  # raised outside of the block above, whose exception knows what was to be written
+            raise failure
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and let go of it."""
         self._owned.close()
 
-    def _write(self, public: PublicState, synchronous: str) -> None:
+    def _write(self, public: PublicState, synchronous: str = "NORMAL") -> None:
         """Write everything pending, in one transaction."""
         statements: list[Statement] = []
         if self._policy_row is not None:
             statements += [("DELETE FROM policy", None), _inserted("policy", [self._policy_row])]
             self._policy_checksum = checksum("policy", *self._policy_row)
-        if self._asked:
-            statements.append(self._put("decisions", map(self._decision_row, self._asked.values())))
-        if self._closed:
-            for number in self._closed:
+        new = [asked for number, asked in self._asked.items() if number not in self._closed]
+        gone = [number for number in self._closed if number not in self._asked]
+        if new:
+            statements.append(self._put("decisions", map(self._decision_row, new)))
+        if gone:
+            for number in gone:
                 self._total -= ROW + self._checksums.pop(("decisions", number))
-            statements.append(("DELETE FROM decisions WHERE number BETWEEN ? AND ?", Hidden(_runs(self._closed))))
+            statements.append(("DELETE FROM decisions WHERE number BETWEEN ? AND ?", Hidden(_runs(gone))))
         if self._summed:
             sums = [(key, json.dumps(episode.dump())) for key, episode in self._summed.items()]
             statements.append(self._put("episodes", sums))

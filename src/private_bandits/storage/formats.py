@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from private_bandits.damage import ROW, Hidden, checksum, database_failure
 from private_bandits.episode import label_of
 from private_bandits.errors import AgentBusy, AgentClosed, AgentFileInvalid
-from private_bandits.ownership import PRESENCE
+from private_bandits.storage.damage import ROW, Hidden, checksum, database_failure
+from private_bandits.storage.ownership import PRESENCE
 
 FORMAT = 4
 

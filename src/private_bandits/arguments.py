@@ -1,0 +1,82 @@
+"""Checks of what callers and policies hand in. None of them sees a sum, and no refusal repeats a reward or a person."""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+from private_bandits.errors import InvalidInput
+from private_bandits.policies import Offer
+from private_bandits.state import Decision, PublicState
+
+
+def as_action(policy: str, recommended: Any, actions: int, hidden: bool) -> int:
+    """Return what a policy recommends as an int: numpy has integers of its own.
+
+    hidden: whether a refusal may not show it.
+    """
+    whole = not isinstance(recommended, bool) and isinstance(recommended, Integral)
+    if not whole or not 0 <= recommended < actions:
+        shown = f"a {type(recommended).__name__}" if hidden else repr(recommended)
+        raise InvalidInput(f"{policy} recommends {shown}, which is no action from 0 to {actions - 1}")
+    return int(recommended)
+
+
+def check_played(played: int | str, names: Sequence[str], offered: Offer | None) -> int:
+    """Return the action that was really played, by its index."""
+    if offered is not None:
+        names = [f"action {i}" for i in range(len(offered))]
+    if isinstance(played, str):
+        if played not in names:
+            raise InvalidInput(f"played must be one of the arms {list(names)}, got {played!r}")
+        return names.index(played)
+    try:
+        action = -1 if isinstance(played, bool) else operator.index(played)
+    except TypeError:
+        action = -1
+    if not 0 <= action < len(names):
+        # Not named: a reward and an action that changed places would end up in a log.
+        raise InvalidInput(f"played must be an arm from 0 to {len(names) - 1}, or the name of one")
+    return action
+
+
+def check_person(person: str | None, limit: int | None) -> str:
+    """Return the name of a person. Refuses what is no text."""
+    if not isinstance(person, str) or not person:
+        raise InvalidInput(
+            f"max_rewards_per_person={limit} needs ask(person='...'), a text, got a value of type "
+            f"{type(person).__name__}{' without a letter' if person == '' else ''}"
+        )
+    return person
+
+
+def told_parts(item: Any) -> tuple[Any, Any, Any]:
+    """Return decision, reward and action played of one item of a batch."""
+    parts = tuple(item) if isinstance(item, (tuple, list)) else ()
+    if len(parts) not in (2, 3) or isinstance(item, Decision):
+        raise InvalidInput("tell_many takes (decision, reward) or (decision, reward, played) for each reward")
+    return parts[0], parts[1], parts[2] if len(parts) == 3 else None
+
+
+def was_handed_out(key: str, token: str, public: PublicState) -> bool:
+    """Whether this is the id of a decision that was made."""
+    own, _, rest = key.partition("-")
+    generation, _, number = rest.partition("-")
+    return (
+        len(key) < 100
+        and own == token
+        and generation.isdecimal()
+        and number.isdecimal()
+        and 1 <= int(generation) <= public.generation
+        and 1 <= int(number) <= public.asked
+    )
+
+
+def encoded(state: Any) -> str:
+    """Return a policy's state as JSON. Refuses what is no dictionary, which no file could be resumed with."""
+    if type(state) is not dict:
+        raise InvalidInput(f"a policy's state must be dumped as a dict, got a {type(state).__name__}")
+    return json.dumps(state)

@@ -1,0 +1,500 @@
+"""The state machine: decide, take a reward, give up, compose a release, learn.
+
+It has no lock, no file, no thread and no clock. What it needs to look up, and what changes, it tells its `Records`
+(state.py), so that an agent in one process and a service with many workers can run it alike. The way of a reward:
+`tell` -> `take` -> the open sum -> `compose` -> `Door.release` -> `settle` -> `learn`.
+
+Guaranteed: everything that it says depends on rewards only through `Door.release` (docs/guarantees.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from private_bandits.arguments import (
+    as_action,
+    check_person,
+    check_played,
+    encoded,
+    told_parts,
+    was_handed_out,
+)
+from private_bandits.composition import Outgoing
+from private_bandits.episode import Counts, Episode
+from private_bandits.errors import (
+    AgentClosed,
+    CapacityExceeded,
+    ClosedDecision,
+    InvalidInput,
+    NoiseFailed,
+    PolicyFailed,
+    PrivateBanditsError,
+    UnknownDecision,
+)
+from private_bandits.ledger import Release
+from private_bandits.policies import Offer
+from private_bandits.release import Door
+from private_bandits.state import Decision, OpenDecision, PrivateState, PublicState, Records, Settings, whole_number
+
+Told = tuple[OpenDecision, int, int]
+"""A checked reward on its way into a sum: the decision, the action played, the reward on the grid."""
+
+Entry = tuple[int, tuple[int, ...]]
+"""The key of the sum that a reward enters, and its weight there."""
+
+LoggedReward = tuple[int, tuple[int, ...], int, str | None]
+"""A row of a log on its way into a sum: the key, the weight, the reward on the grid, the person."""
+
+LARGEST_KEY = 2**62
+"""A policy names its sums by whole numbers below this."""
+
+_new_tuple = tuple.__new__  # twice as fast as calling the class, in the two calls that everyone waits for
+
+
+class Bandit:
+    """Public and private state of one bandit, and the only ways in which they change.
+
+    Methods that change something begin with checks, which change nothing. Once `unfinished` is True a change is under
+    way that may not be left half done: whoever sees an exception then must not use this object any more. Its records
+    are right. With records that last, it stays True until whoever runs this has made the change lasting.
+    """
+
+    def __init__(
+        self, settings: Settings, door: Door, public: PublicState, private: PrivateState, records: Records
+    ) -> None:
+        self.settings = settings
+        self.policy = settings.policy.with_budget(door.budget)
+        """The one policy of this bandit, with the budget that one reward gets."""
+        self.door = door
+        self.public = public
+        self.private = private
+        self.records = records
+        self.arrived = Counts(private.episodes)
+        self.unlearned: list[Release] = []
+        """Releases that are drawn, and not seen by anyone yet."""
+        self.unfinished = False
+        self.ended: str | None = None
+        """Why no change is possible any more."""
+        self.failed: str | None = None
+        """How the policy failed, if it did."""
+        self._midway = False  # whether a reward is taken, or a release written, in part
+        self._names = self.policy.arm_names
+        self._limit = settings.max_rewards_per_person
+        self._hides_offers = self.policy.private_contexts
+        self._waits_for = self.policy.waits_for
+        self._prefix = f"{settings.token}-{public.generation}-"
+        self._range, self._steps = settings.reward_range, door.grid.steps
+        self._lasting = records.lasting
+
+    # Asking.
+
+    def ask(self, n: int | None, actions: Any, person: str | None) -> Decision | list[Decision]:
+        """Make the next decision, or a list of n."""
+        who = None if self._limit is None else self.check_person(person)
+        count = None if n is None else whole_number("n", n, 1)
+        offered = self.policy.offer(actions)
+        self._begin()
+        if count is None:
+            return self.decide(who, offered)
+        return [self.decide(who, offered) for _ in range(count)]
+
+    def decide(self, person: str | None, offered: Offer | None) -> Decision:
+        """Make one decision, for the hash of a person, among the actions offered if they change."""
+        public = self.public
+        if offered is None:
+            action = self.policy.recommend(public.policy, public.waiting, self.arrived, public.asked + 1)
+            if type(action) is not int or not 0 <= action < len(public.waiting):
+                action = self._checked_action(action, len(public.waiting))
+            public.waiting[action] += 1
+        else:
+            action = self.policy.choose(public.policy, offered, public.asked + 1)
+            if type(action) is not int or not 0 <= action < len(offered):
+                action = self._checked_action(action, len(offered))
+        public.asked = number = public.asked + 1
+        key = f"{self._prefix}{number}"
+        shown = None if self._hides_offers else offered
+        self.records.asked(_new_tuple(OpenDecision, (key, number, action, person, shown)), offered)
+        if self.settings.give_up_after is not None:
+            self._give_up_old(self.settings.give_up_after)
+        return _new_tuple(Decision, (key, action, self.name_of(action)))
+
+    def _checked_action(self, recommended: Any, actions: int) -> int:
+        # With private contexts the recommendation depends on them, and an error may end up in a log.
+        return as_action(type(self.policy).__name__, recommended, actions, hidden=self._hides_offers)
+
+    def name_of(self, action: int) -> str:
+        """Return the name of an action."""
+        return self._names[action] if self._names else f"action {action}"
+
+    def _give_up_old(self, after: int) -> None:
+        """Close the decision that so many later ones were made since. Each ask makes one decision so old."""
+        oldest = self.records.numbered(self.public.asked - after)
+        if oldest is not None:
+            self._close(oldest)
+
+    # Telling.
+
+    def tell(self, decision: Decision | str, reward: Any, played: int | str | None) -> None:
+        """Take the reward of a decision, and release and learn what it completes."""
+        told = self._check_told(decision, reward, played)
+        self._begin()
+        refused = self.take(told)
+        if refused is not None:
+            self.unfinished = False
+            raise refused
+        if self.unlearned:
+            self.settle()
+
+    def tell_many(self, items: Sequence[Any]) -> PrivateBanditsError | None:
+        """Take many rewards, all of them checked first.
+
+        Returns the refusal of the first that could not be taken, if there is one. Those before it are taken.
+        """
+        batch = [self._check_told(*told_parts(item)) for item in items]
+        seen: set[str] = set()
+        for decision, _, _ in batch:
+            if decision.id in seen:
+                raise ClosedDecision(f"decision {decision.id} is twice in the batch: nothing was changed")
+            seen.add(decision.id)
+        self._begin()
+        refused: PrivateBanditsError | None = None
+        try:
+            for taken, told in enumerate(batch):
+                refused = self.take(told)
+                if refused is not None:
+                    refused.add_note(f"{taken} of {len(batch)} rewards were taken before; the others are still open")
+                    break
+            self.settle()
+        except BaseException as error:
+            failure = self._settled_after(error)
+        else:
+            return refused
+        raise failure
+
+    def give_up(self, decision: Decision | str) -> None:
+        """Close a decision whose reward will never come."""
+        opened = self._find(decision)
+        self._begin()
+        self._close(opened)
+
+    def take(self, told: Told) -> PrivateBanditsError | None:
+        """Add a checked reward to its sum, and release the sum if that completes it.
+
+        Returns the refusal, if there is one: then nothing was changed. Whatever is raised here instead, by an
+        interrupt or a signal handler, opens nothing again. The decision is closed and its person counted before
+        the sum changes, so that no reward counts twice or beyond the limit.
+        """
+        self._midway = False
+        decision, played, reward = told
+        person = decision.person
+        offered = self.offered_to(decision)
+        entry = self.entry(offered, played)
+        if entry is None or not (person is None or self._within_limit(person)):
+            self._close(decision)
+            return None
+        key, weight = entry
+        episode = self.private.episodes.get(key) or self._first_episode(key, weight)
+        refusal = episode.refusal(weight)
+        if refusal is not None:
+            return refusal
+        whole = None
+        undo = self.policy.arrive(self.public.policy, key, () if self._hides_offers else weight)
+        try:
+            if self.policy.due(self.public.policy, key, episode.count + 1, self.arrived):
+                whole = self.compose(episode, weight, reward)
+        except BaseException as stopped:
+            undo()  # the decision is still open, and its action would be there twice when it is told again
+            if isinstance(stopped, (CapacityExceeded, InvalidInput)):
+                return stopped.with_traceback(None)  # its frames hold the action, which may be private
+            raise
+        self._midway = True
+        self.records.closed(decision)
+        self._wait(decision, -1)
+        if person is not None:
+            self.records.count_rewards_of(person, 1)
+        failed = None
+        if whole is None:
+            episode.add(weight, reward)
+            if self._lasting:
+                self.records.summed((episode,))
+        else:
+            failed = self._draw(whole)
+            if failed is not None:
+                undo()
+                self._reopen(decision, offered)
+        self._midway = False
+        return failed
+
+    def offered_to(self, decision: OpenDecision) -> Offer | None:
+        """Return the actions that there were to choose from, where they change."""
+        return self.records.offered_to(decision) if self._hides_offers else decision.offered
+
+    def entry(self, offered: Offer | None, played: int) -> Entry | None:
+        """Return the sum that a reward enters, once the policy has learned what it waits for; None: it is dropped."""
+        if not self.unlearned:
+            return self.plain_entry(offered, played)
+        if self._waits_for == "all":
+            self.settle()
+        entry = self.plain_entry(offered, played)
+        if self._waits_for == "own" and entry is not None and any(entry[0] in row.keys for row in self.unlearned):
+            self.settle()
+        return entry
+
+    def plain_entry(self, offered: Offer | None, played: int) -> Entry | None:
+        """Return the sum that a reward enters as the policy stands, and its weight there."""
+        if offered is None:
+            entry = self.policy.entry(self.public.policy, played)
+        else:
+            entry = self.policy.entry_of(self.public.policy, offered, played)
+        if entry is not None and (type(entry[0]) is not int or not 0 <= entry[0] < LARGEST_KEY):
+            raise InvalidInput(
+                f"{type(self.policy).__name__} names a sum that is no int from 0 to 2^62, of type "
+                f"{type(entry[0]).__name__}"
+            )
+        return entry
+
+    def _wait(self, decision: OpenDecision, more: int) -> None:
+        """Count a decision for its action as open, or no longer."""
+        if self._names:
+            self.public.waiting[decision.action] += more
+
+    def _first_episode(self, key: int, weight: tuple[int, ...]) -> Episode:
+        self.private.episodes[key] = first = self.open_episode(key, 1, len(weight))
+        return first
+
+    def open_episode(self, key: int, number: int, dimension: int) -> Episode:
+        """Return an empty sum."""
+        return self.door.open_episode(key, number, dimension, self.policy.declared_weight)
+
+    def _within_limit(self, person: str) -> bool:
+        return self._limit is None or self.records.rewards_of(person) < self._limit
+
+    def _close(self, opened: OpenDecision) -> None:
+        """Close a decision without a reward."""
+        self.records.closed(opened)
+        self._wait(opened, -1)
+
+    def _reopen(self, decision: OpenDecision, offered: Offer | None) -> None:
+        """Undo the closing of a decision whose reward could not be taken."""
+        self.records.reopened(decision, offered)
+        self._wait(decision, 1)
+        if decision.person is not None:
+            self.records.count_rewards_of(decision.person, -1)
+        self._encode_before_draw()  # anew, without the arrival
+
+    # Releasing and learning.
+
+    def compose(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Outgoing:
+        """Return what is to be released: the episode with one reward more, alone or with others."""
+        full = episode.with_one_more(weight, reward)
+        composition, together = self.door.composition, None
+        if composition.joins_sums:
+            together = self.policy.combination(self.public.policy, episode.key, self.arrived)
+        if together is None:
+            return composition.compose(full)
+        if episode.key not in together.keys:
+            raise InvalidInput(f"the sum {episode.key} is due, and {together.keys} are to be released")
+        parts = [full if key == episode.key else self.private.episodes[key] for key in together.keys]
+        return self.door.combine(parts, together.weights)
+
+    def _draw(self, whole: Outgoing) -> NoiseFailed | None:
+        """Release what the last reward completes. Nobody sees the release before `settle`.
+
+        Returns the failure where no noise could be drawn: it comes before anything was changed, and nothing else may
+        open the decision again.
+        """
+        before = self.unfinished
+        self.unfinished = True  # in memory too: what a policy missed of a release it would read wrongly from the next
+        self._encode_before_draw()
+        try:
+            row = self.release(whole)
+        except NoiseFailed as failed:
+            self.unfinished = before
+            return failed.with_traceback(None)
+        self._drawn(row)
+        return None
+
+    def _drawn(self, row: Release) -> None:
+        self.unlearned.append(row)
+        if self._lasting:
+            self.records.summed([self.private.episodes[key] for key in row.keys])
+            self.records.released(row)
+
+    def release(self, whole: Outgoing) -> Release:
+        """Let a composition through the door, and open the episodes that follow those in it."""
+        open_sums = self.private.episodes
+        before = {key: open_sums[key] for key in whole.keys}
+        carried_over = whole.carried_over
+        # Taken out first: whatever happens, these episodes do not go through the door twice.
+        for key, old in before.items():
+            following = self.open_episode(key, old.number + 1, len(old.weight_sums))
+            following.kept = carried_over
+            open_sums[key] = following
+        try:
+            return self.door.release(whole)
+        except NoiseFailed:
+            open_sums.update(before)
+            raise
+
+    def settle(self) -> None:
+        """Make the releases of this call lasting, and then let the policy learn them, in their order."""
+        if not self.unlearned:
+            return
+        self._midway = True
+        if self._lasting:
+            self.records.keep_releases(self.public)
+        while self.unlearned:
+            self.learn(self.unlearned.pop(0))
+        self.unfinished = self._lasting
+        self._midway = False
+
+    def _settled_after(self, error: BaseException) -> BaseException:
+        """Keep the releases of a batch that an error cut short, and return the error to raise.
+
+        No draw is lost because a policy failed at a later reward. Where an interrupt came while a reward was taken, or
+        a release written, nothing more is written: half of a change would be.
+        """
+        if self.unlearned and not self._midway and self.ended is None:
+            try:
+                self.settle()
+            except BaseException as other:
+                return other
+        return error
+
+    def learn(self, row: Release) -> None:
+        """Let the policy learn a release. It is in the ledger for good by now, whatever the policy makes of it.
+
+        Were it not, a policy that fails at some values and not at others would choose among draws, and the choice
+        would tell of rewards that no row charges.
+        """
+        failure: BaseException | None = None
+        try:
+            self.policy.learn(self.public.policy, row, self.public.asked + 1)
+        except BaseException as error:
+            failure = error
+        if failure is not None:
+            self._fail(f"at release {row.number}", failure)
+        if self._lasting:
+            self.records.learned(row.number)
+
+    def resume(self, state: Any, learned: int) -> None:
+        """Load the stored state of the policy, and let it learn the releases that it has not learned yet."""
+        failure: BaseException | None = None
+        try:
+            self.public.policy = self.policy.load_state(state)
+        except BaseException as error:
+            failure = error
+        if failure is not None:
+            self._fail("at its stored state", failure)
+        for row in self.door.ledger.rows[learned:]:
+            self.learn(row)
+
+    def encode_changes(self) -> None:
+        """Give the records what the policy has learned, and what arrived, as JSON."""
+        self._encode_learned()
+        if self.policy.changes_on_arrival and self.records.has_arrivals:
+            self.records.arrived(encoded(self.policy.dump_arrivals(self.public.policy)))
+
+    def _encode_before_draw(self) -> None:
+        """Encode what the policy knows besides its releases, so that none of its code runs between draw and record."""
+        if self._lasting and self.policy.changes_on_arrival:
+            self._encode_learned()
+            self.records.arrived(encoded(self.policy.dump_arrivals(self.public.policy)))
+
+    def _encode_learned(self) -> None:
+        """Encode the policy's state where it has learned something that the records do not have yet."""
+        if not self.records.is_behind:
+            return
+        failure: BaseException | None = None
+        try:
+            self.records.encoded(encoded(self.policy.dump_state(self.public.policy)))
+        except BaseException as error:
+            failure = error
+        if failure is not None:
+            self._fail("to write its state down", failure)
+
+    def _fail(self, where: str, failure: BaseException) -> NoReturn:
+        """Stop for good, with everything released in the ledger. Raises what the caller is told.
+
+        The policy's own words are not passed on, nor its frames: they hold what the caller of `tell` told.
+        """
+        self.failed = f"{type(self.policy).__name__} failed {where}, with {type(failure).__name__}"
+        if isinstance(failure, Exception):
+            self.refuse()
+        failure.__context__ = failure.__cause__ = None
+        raise failure.with_traceback(None)
+
+    # Starting from a log.
+
+    def start_from(self, decisions: int, rows: Sequence[LoggedReward]) -> None:
+        """Learn from logged rewards before the first decision. The rewards of a sum are its first episode."""
+        public = self.public
+        if public.asked:
+            raise InvalidInput(
+                f"a log comes before the first ask, and {public.asked} decisions were made: start a new agent"
+            )
+        sums = self._sums_of(rows)
+        self._begin()
+        self.unfinished = True  # in memory too: of a start that is cut short nothing may be seen
+        public.asked = decisions
+        for key, weight, _, person in rows:
+            self.policy.arrive(public.policy, key, weight)
+            if person is not None:
+                self.records.count_rewards_of(person, 1)
+        self.private.episodes.update(sums)
+        self._encode_before_draw()
+        for key in sorted(sums):
+            self._drawn(self.release(self.door.composition.compose(sums[key])))
+        self.settle()
+        self.unfinished = self._lasting
+
+    def _sums_of(self, rows: Sequence[LoggedReward]) -> dict[int, Episode]:
+        """Return the first episodes, complete. Refused, on public grounds alone, where they do not fit."""
+        sums: dict[int, Episode] = {}
+        for key, weight, reward, _ in rows:
+            if key not in sums:
+                sums[key] = self.open_episode(key, 1, len(weight))
+            sums[key].add(weight, reward)
+        return sums
+
+    # Checks. None of them looks at a sum.
+
+    def _begin(self) -> None:
+        """Begin a change. Ended once more: the code of an argument's own type may have forked, or closed."""
+        if self.ended is not None:
+            self.refuse()
+        self.unfinished = self._lasting
+
+    def refuse(self) -> NoReturn:
+        """Say why nothing can be done any more."""
+        if self.failed is not None:
+            raise PolicyFailed(
+                f"{self.failed}. Everything released is in the agent's ledger, and nothing is drawn again. Mend the "
+                "policy, whose learn gets the last row of the ledger, and resume with Agent.open(path) if it has a file"
+            )
+        reason = self.ended or "was interrupted"
+        raise AgentClosed(f"the agent {reason}: resume it with Agent.open(path) if it has a file")
+
+    def _check_told(self, decision: Decision | str, reward: Any, played: int | str | None) -> Told:
+        key = decision.id if type(decision) is Decision else decision
+        opened = self.records.find(key) if type(key) is str else None
+        if opened is None:
+            opened = self._find(decision)
+        action = opened.action if played is None else check_played(played, self._names, self.offered_to(opened))
+        return opened, action, self._range.to_grid(reward, self._steps)
+
+    def _find(self, decision: Decision | str) -> OpenDecision:
+        key = decision.id if type(decision) is Decision else decision
+        if not isinstance(key, str):
+            raise UnknownDecision(f"expected a decision or its id, got a value of type {type(decision).__name__}")
+        opened = self.records.find(key)
+        if opened is not None:
+            return opened
+        if was_handed_out(key, self.settings.token, self.public):
+            raise ClosedDecision(f"decision {key} is closed: its reward was told before, or it was given up")
+        raise UnknownDecision(f"decision {key!r} was not handed out by this agent")
+
+    def check_person(self, person: str | None) -> str:
+        """Return the keyed hash that stands for a person."""
+        return self.settings.hash_person(check_person(person, self._limit))

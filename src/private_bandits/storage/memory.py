@@ -1,0 +1,96 @@
+"""Records that end with the process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from private_bandits.episode import Episode
+from private_bandits.ledger import Release
+from private_bandits.policies import Offer
+from private_bandits.state import OpenDecision, PublicState
+
+
+class MemoryStore:
+    """Open decisions and people's counts in dictionaries. Everything else of the state is in the bandit itself.
+
+    token: of the agent, with which the ids of its decisions begin.
+    """
+
+    lasting = False
+    is_behind = False
+    has_arrivals = False
+
+    def __init__(self, token: str) -> None:
+        self._prefix = f"{token}-1-"  # of the first generation, and there is no other
+        self._open: dict[str, OpenDecision] = {}
+        self._offers: dict[str, Offer] = {}  # private ones
+        self._rewards_of: dict[str, int] = {}
+        self.find = self._open.get  # the dictionary's own method, in a call that everyone waits for
+
+    def numbered(self, number: int) -> OpenDecision | None:
+        """Return an open decision by its number."""
+        return self._open.get(f"{self._prefix}{number}")
+
+    def offered_to(self, decision: OpenDecision) -> Offer | None:
+        """Return the private actions that an open decision chose from."""
+        return self._offers.get(decision.id)
+
+    def open_decisions(self) -> Iterator[OpenDecision]:
+        """Return all open decisions, oldest first. One that was opened again is not where it was."""
+        return iter(sorted(self._open.values(), key=lambda decision: decision.number))
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def rewards_of(self, person: str) -> int:
+        """Return how many rewards of this person were taken."""
+        return self._rewards_of.get(person, 0)
+
+    def asked(self, decision: OpenDecision, offered: Offer | None) -> None:
+        """Note that a decision was handed out, from what was offered."""
+        self._open[decision[0]] = decision
+        if offered is not None and decision.offered is None:
+            self._offers[decision.id] = offered
+
+    def closed(self, decision: OpenDecision) -> None:
+        """Forget a decision that has its reward or was given up."""
+        del self._open[decision[0]]
+        if self._offers:
+            self._offers.pop(decision.id, None)
+
+    def reopened(self, decision: OpenDecision, offered: Offer | None) -> None:
+        """Take back that a decision was closed."""
+        self.asked(decision, offered)
+
+    def count_rewards_of(self, person: str, more: int) -> None:
+        """Count so many more of this person's rewards."""
+        self._rewards_of[person] = self.rewards_of(person) + more
+
+    # Nothing outlives the process, so that there is nothing to write down.
+
+    def summed(self, changed: Iterable[Episode]) -> None:
+        """The bandit has the sums."""
+
+    def released(self, row: Release) -> None:
+        """The ledger has the release."""
+
+    def learned(self, releases: int) -> None:
+        """The policy has what it learned."""
+
+    def encoded(self, state: str) -> None:
+        """The bandit has the policy's state."""
+
+    def arrived(self, arrivals: str) -> None:
+        """The policy has what arrived."""
+
+    def keep_releases(self, public: PublicState) -> None:
+        """A release in the ledger is as lasting as anything here."""
+
+    def commit(self, public: PublicState) -> None:
+        """Every change is as lasting as it gets."""
+
+    def finish(self, public: PublicState) -> None:
+        """Nothing is pending."""
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,38 @@
+"""Makes the rows of a log ready for a bandit to start from (`Agent.warm_start`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from private_bandits.bandit import Bandit, LoggedReward
+from private_bandits.errors import InvalidInput
+from private_bandits.logs import Log
+
+
+def logged_rewards(bandit: Bandit, log: Log) -> list[LoggedReward]:
+    """Return every row that is taken. Rows beyond the limit per person, and those that the policy drops, are not."""
+    policy, settings = bandit.policy, bandit.settings
+    limit, bounds, steps = settings.max_rewards_per_person, settings.reward_range, bandit.door.grid.steps
+    grid = [bounds.to_grid(reward, steps) for reward in log.rewards(bounds)]
+    if policy.arm_names:
+        entries = [bandit.plain_entry(None, action) for action in log.actions(policy.arm_names)]
+    else:
+        offered = policy.offer(log.columns["arm"])
+        entries = [bandit.plain_entry(offered, row) for row in range(log.rows)]
+    people = [None] * log.rows if limit is None else [*map(bandit.check_person, log.people())]
+    rows, taken = [], Counter[str | None]()
+    for entry, reward, who in zip(entries, grid, people, strict=True):
+        taken[who] += 1
+        if entry is not None and (limit is None or taken[who] <= limit):
+            rows.append((*entry, reward, who))
+    return rows
+
+
+def required_columns(bandit: Bandit) -> list[str]:
+    """Return what a log has to have. Refuses policies that cannot start from one."""
+    if not bandit.policy.takes_logs or bandit.policy.private_contexts:
+        raise InvalidInput(
+            f"{type(bandit.policy).__name__} cannot start from a log: its releases are planned, or make a tree, or "
+            "hold contexts; use an index policy such as AdaCUCB, or AdaCOFUL"
+        )
+    return ["arm", "reward"] if bandit.settings.max_rewards_per_person is None else ["arm", "reward", "person"]
