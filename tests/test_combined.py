@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import private_bandits as pb
+from private_bandits.agent import bandit_of
 from private_bandits.budget import Budget
 from private_bandits.composition import Combined
 from private_bandits.episode import INT64, TAIL, Counts, Episode
@@ -218,7 +219,7 @@ def test_a_policy_that_fails_after_the_draw_leaves_the_release_and_shows_no_rewa
     with pb.Agent.open(path) as again:
         assert again.ledger.rows == agent.ledger.rows
         assert len(again.ledger) == 1
-        assert sum(e.count for e in again._private.episodes.values()) == 0
+        assert sum(e.count for e in bandit_of(again).private.episodes.values()) == 0
         with pytest.raises(PolicyFailed, match="Unlucky failed at release 1, with"):
             again.ask()
 
@@ -279,17 +280,17 @@ def test_a_failed_draw_leaves_every_sum_of_the_phase_open() -> None:
             raise NoiseFailed("the noise could not be drawn: nothing was released and nothing was changed")
 
     agent = pb.Agent(pb.AdaCGOPE.example(pb.zCDP(1)))
-    exact, agent._door._noise = agent._door._noise, Failing()
-    decisions = agent.ask(sum(agent._public.policy.plan.values()))
+    exact, bandit_of(agent).door.noise = bandit_of(agent).door.noise, Failing()
+    decisions = agent.ask(sum(bandit_of(agent).public.policy.plan.values()))
     for decision in decisions[:-1]:
         agent.tell(decision, 1.0)
-    before = {key: episode.dump() for key, episode in agent._private.episodes.items()}
+    before = {key: episode.dump() for key, episode in bandit_of(agent).private.episodes.items()}
     with pytest.raises(NoiseFailed):
         agent.tell(decisions[-1], 1.0)
-    after = {key: episode.dump() for key, episode in agent._private.episodes.items()}
+    after = {key: episode.dump() for key, episode in bandit_of(agent).private.episodes.items()}
     assert {key: dump for key, dump in after.items() if dump["count"]} == before
     assert agent.open_decisions == [decisions[-1]]
-    agent._door._noise = exact
+    bandit_of(agent).door.noise = exact
     agent.tell(decisions[-1], 1.0)
     assert agent.ledger[0].count == len(decisions)
 

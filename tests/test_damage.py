@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 
 import private_bandits as pb
+from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentFileInvalid
 from private_bandits.policies import Policy
 
@@ -547,13 +548,24 @@ def built(name: str, folder: Path) -> Built:
     return _BUILT[name]
 
 
+def private_offers(agent: pb.Agent) -> list[Any]:
+    """What there was to choose from, of all open decisions, where contexts are private."""
+    records = bandit_of(agent).records
+    found = [records.offered_to(opened) for d in agent.open_decisions if (opened := records.find(d.id)) is not None]
+    return [offer for offer in found if offer is not None]
+
+
 def everything(agent: pb.Agent) -> str:
     """All that the agent shows and hides, and its next steps."""
     found: list[Any] = [[row.to_dict() for row in agent.ledger], agent.settings, repr(agent), agent.learned]
     found += [[(d.id.rpartition("-")[2], d.action) for d in agent.open_decisions], agent.estimates()]
-    found += [[(key, e.dump(), [k.dump() for k in e.kept]) for key, e in sorted(agent._private.episodes.items())]]
-    found += [[offer.tolist() for offer in agent._private.offered.values()]]
-    found += [[one_step(agent, step) for step in range(agent._public.asked, agent._public.asked + 12)]]
+    found += [
+        [(key, e.dump(), [k.dump() for k in e.kept]) for key, e in sorted(bandit_of(agent).private.episodes.items())]
+    ]
+    found += [[offer.tolist() for offer in private_offers(agent)]]
+    found += [
+        [one_step(agent, step) for step in range(bandit_of(agent).public.asked, bandit_of(agent).public.asked + 12)]
+    ]
     waiting = agent.open_decisions
     for decision in waiting[:3]:
         agent.tell(decision, 0.5)
@@ -564,10 +576,10 @@ def everything(agent: pb.Agent) -> str:
 def private_texts(agent: pb.Agent) -> list[str]:
     """Sums and contexts, which are large enough to be told from other numbers."""
     numbers: set[int] = set()
-    for episode in agent._private.episodes.values():
+    for episode in bandit_of(agent).private.episodes.values():
         for part in (episode, *episode.kept):
             numbers |= set(part.totals.reveal())
-    for offer in agent._private.offered.values():
+    for offer in private_offers(agent):
         numbers |= set(offer.ravel().tolist())
     return [str(abs(number)) for number in sorted(numbers) if abs(number) >= 10**5]
 

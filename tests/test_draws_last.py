@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import private_bandits as pb
+from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentFileInvalid, ClosedDecision, InvalidInput, PolicyFailed, PrivateBanditsError
 from private_bandits.noise import Mechanism
 from private_bandits.policies import POLICIES, Combination, Policy
@@ -620,7 +621,9 @@ def test_people_are_counted_once_where_the_policy_failed(option: dict[str, Any],
     with pb.Agent.open(path) as opened:
         for _ in range(3):
             opened.tell(opened.ask(person="ann"), 1.0)
-        counted = sum(row.count for row in opened.ledger) + sum(e.count for e in opened._private.episodes.values())
+        counted = sum(row.count for row in opened.ledger) + sum(
+            e.count for e in bandit_of(opened).private.episodes.values()
+        )
         assert counted == (2 if option else 4)
 
 

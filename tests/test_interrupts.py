@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import gc
-import linecache
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,10 +17,12 @@ import numpy as np
 import pytest
 
 import private_bandits as pb
+from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentBusy, AgentClosed, ClosedDecision, PolicyFailed
 from private_bandits.ledger import Release
 from private_bandits.policies.doubling import DoublingState
 from tests.kill_worker import HeldAgain
+from tests.test_store import connection_of
 
 FULL = pytest.mark.full
 PACKAGE = str(Path(pb.__file__).parent)
@@ -50,6 +52,21 @@ HELD = [("0/1",), ("0/2", "0/1"), ("0/3", "0/2", "0/1"), ("0/4",)]
 """What each release of it holds."""
 
 
+MARK = "# signals wait here"
+"""In the package, on lines that take a lock and give it back: the interpreter handles no signal in between."""
+
+
+def _beyond_signals() -> Iterator[tuple[str, int]]:
+    """Lines at which a trace can cut in where a signal is never handled: marked ones, and the beginning of "try"."""
+    for path in Path(PACKAGE).rglob("*.py"):
+        source = path.read_text(encoding="utf-8")
+        yield from ((str(path), number) for number, line in enumerate(source.splitlines(), 1) if line.endswith(MARK))
+        yield from ((str(path), node.lineno) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Try))
+
+
+BEYOND_SIGNALS = frozenset(_beyond_signals())
+
+
 class Interrupt:
     """Strikes at the n-th line that the package runs."""
 
@@ -59,9 +76,7 @@ class Interrupt:
     def __call__(self, frame: Any, event: str, argument: Any) -> Any:
         if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
-        # At these lines a trace can cut in where a signal is never handled: before __exit__ of the lock, and at "try".
-        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-        if event == "line" and not line.startswith(("with self._lock", "try:")):
+        if event == "line" and (frame.f_code.co_filename, frame.f_lineno) not in BEYOND_SIGNALS:
             self.seen += 1
             if self.seen == self.at:
                 sys.settrace(None)
@@ -139,7 +154,7 @@ def test_an_interrupt_anywhere_in_a_durable_tell_loses_and_repeats_nothing(
                 except ClosedDecision:
                     assert decision not in resumed.open_decisions
             total = sum(alone(resumed.ledger).values())
-            total += sum(e.totals.reveal()[0] / e.grid.steps for e in resumed._private.episodes.values())
+            total += sum(e.totals.reveal()[0] / e.grid.steps for e in bandit_of(resumed).private.episodes.values())
             assert total == sum(rewards)
             if policy is AGAIN:
                 assert [tuple(row.episodes) for row in resumed.ledger] == HELD
@@ -176,12 +191,14 @@ def test_an_interrupt_anywhere_in_memory_counts_no_reward_twice_and_no_person_be
             at,
             partial(strike, agent),
         )
-        if agent._ended is None:  # else a release was cut short, or the handler came before the call, and closed it
+        if (
+            bandit_of(agent).ended is None
+        ):  # else a release was cut short, or the handler came before the call, and closed it
             for decision in agent.open_decisions:
                 agent.tell(decision, rewards[decision.id])
-        ledger = agent._door.ledger
+        ledger = bandit_of(agent).door.ledger
         total = sum(row.values[0] for row in ledger)
-        total += sum(float(e.totals.reveal()[0]) for e in agent._private.episodes.values())
+        total += sum(float(e.totals.reveal()[0]) for e in bandit_of(agent).private.episodes.values())
         assert total == int(total)
         digits = np.base_repr(int(total), 4)
         assert set(digits) <= {"0", "1"}, "a reward counted twice, or two of one person"
@@ -197,8 +214,9 @@ def test_an_agent_whose_end_was_interrupted_too_goes_on_with_nothing(tmp_path: P
     agent = pb.Agent(pb.AdaCUCB(1, pb.NoPrivacy()), path=tmp_path / "a.db")
     first, second = agent.ask(2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(agent, "_end", lambda reason, readable: keyboard_interrupt(agent))
-        patch.setattr(agent._file, "commit", partial(keyboard_interrupt, agent))
+        store = bandit_of(agent).records
+        patch.setattr(store, "close", partial(keyboard_interrupt, agent))
+        patch.setattr(store, "commit", lambda public: keyboard_interrupt(agent))
         with pytest.raises(KeyboardInterrupt):
             agent.tell(first, 1.0)
     for call in (agent.ask, lambda: agent.tell(second, 1.0), lambda: agent.give_up(second), lambda: agent.ledger):
@@ -381,11 +399,11 @@ def test_no_sum_in_what_crash_reporters_collect_when_the_file_cannot_be_written(
     for reward in (0.0, 0.0, 0.731):
         agent.tell(agent.ask(), reward)
     decision = agent.ask()
-    agent._public.policy.released[0] = 1000  # no release: the sum itself is written
-    agent._file._connection.execute(  # type: ignore[union-attr]
+    bandit_of(agent).public.policy.released[0] = 1000  # no release: the sum itself is written
+    connection_of(agent).execute(
         "CREATE TRIGGER full BEFORE INSERT ON episodes BEGIN SELECT RAISE(ABORT, 'disk failure'); END"
     )
-    episode = agent._private.episodes[0]
+    episode = bandit_of(agent).private.episodes[0]
     with pytest.raises(AgentClosed, match="could not write its file") as failed:
         agent.tell(decision, 0.731)
     chain: list[BaseException | None] = [failed.value]

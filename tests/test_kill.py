@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 import private_bandits as pb
+from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentBusy, ClosedDecision
 from private_bandits.ledger import Release
 from private_bandits.policies.doubling import episode_length
@@ -151,7 +152,7 @@ def check_sums(agent: pb.Agent, book: Book, exact: bool) -> None:
             alone[label] = value - sum(row.episodes[earlier] * alone[earlier] for earlier in held_again(row))
             counts[key] += count
             sums[key] += alone[label]
-    for arm, episode in agent._private.episodes.items():
+    for arm, episode in bandit_of(agent).private.episodes.items():
         counts[arm] += episode.count
         sums[arm] += episode.dump()["totals"][0] / episode.grid.steps
         if exact and agent.policy.factor:
@@ -189,14 +190,14 @@ def check_coordinates(agent: pb.Agent, book: Book, exact: bool) -> None:
     """Actions were unit vectors: coordinate j of the sum of a r, in steps of the grid, is of action j alone."""
     assert isinstance(agent.policy, pb.AdaCOFUL)
     steps = round(1 / agent.policy.unit)
-    (episode,) = agent._private.episodes.values()
+    (episode,) = bandit_of(agent).private.episodes.values()
     assert episode.count + sum(row.counts[0] for row in agent.ledger) == book.counts.total()
     if exact:
         values = sum(
             (np.array(row.values) for row in agent.ledger), np.array(episode.dump()["totals"]) / episode.grid.steps
         )
         assert dict(enumerate(values / steps)) == {j: book.sums[j] for j in range(DIMENSION)}
-    state = agent._public.policy  # V knows the same rewards
+    state = bandit_of(agent).public.policy  # V knows the same rewards
     actions = state.frozen - CONTEXTS.regulariser * np.eye(DIMENSION) + state.gather() / steps**2
     np.testing.assert_allclose(actions, np.diag([book.counts[j] for j in range(DIMENSION)]), atol=1e-6)
 
@@ -229,7 +230,7 @@ def check_kept(agent: pb.Agent) -> None:
         assert list(row.episodes) == wanted
         assert [c * factor.unit for c in row.episodes.values()] == list(factor.multipliers[: len(wanted)])
         assert row.counts == tuple(counts[label] for label in wanted)
-    for episode in agent._private.episodes.values():
+    for episode in bandit_of(agent).private.episodes.values():
         wanted = [f"{episode.key}/{episode.number - k}" for k in range(1, factor.covered(episode.number))]
         assert [part.label for part in reversed(episode.kept)] == wanted
         assert [part.count for part in reversed(episode.kept)] == [counts[label] for label in wanted]
@@ -254,7 +255,7 @@ def check_doubling(agent: pb.Agent) -> None:
 def check_phases(agent: pb.Agent) -> None:
     """The policy knows every row: one a phase, of all actions, with as many rewards as were planned or more."""
     rows = agent.ledger.rows
-    state = agent._public.policy
+    state = bandit_of(agent).public.policy
     assert state.phase == len(rows) + 1
     assert state.active == list(range(ARMS)), "actions of one mean"
     for phase, row in enumerate(rows, 1):

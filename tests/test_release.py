@@ -146,7 +146,7 @@ def test_the_noise_of_a_release_is_drawn_once(
 
 def test_a_mechanism_draws_once_per_call() -> None:
     door, source = door_for(zCDP(0.1)), OtherDraw()
-    door._noise = source
+    door.noise = source
     for number in range(1, 6):
         door.release(one(door, number))
         assert source.draws == number == len(door.ledger)
@@ -154,7 +154,7 @@ def test_a_mechanism_draws_once_per_call() -> None:
 
 def test_looking_at_a_release_draws_nothing() -> None:
     door, source = door_for(zCDP(0.1)), OtherDraw()
-    door._noise = source
+    door.noise = source
     release = door.release(one(door, 1))
     shown = {(release.values, release.cost, door.ledger[0].values, door.ledger.total) for _ in range(5)}
     assert len(shown) == 1
@@ -163,7 +163,7 @@ def test_looking_at_a_release_draws_nothing() -> None:
 
 def test_an_episode_is_not_released_twice() -> None:
     door, source = door_for(zCDP(0.1)), OtherDraw()
-    door._noise = source
+    door.noise = source
     episode = one(door, 1)
     door.release(episode)
     for again in (episode, one(door, 1)):  # the same, and another of the same name
@@ -223,7 +223,7 @@ def test_a_failed_draw_says_nothing_of_the_total() -> None:
     episode = door.open_episode(0, 1, 1)
     episode.add((WEIGHT,), REWARD)
     assert episode.totals.reveal() == [SECRET]
-    door._noise = OtherDraw(fails)
+    door.noise = OtherDraw(fails)
 
     def report() -> tuple[NoiseFailed, str]:
         try:
@@ -237,7 +237,7 @@ def test_a_failed_draw_says_nothing_of_the_total() -> None:
     assert str(SECRET) not in text
     assert (error.__cause__, error.__context__, getattr(error, "__notes__", [])) == (None, None, [])
     assert len(door.ledger) == 0
-    door._noise = ExactNoise()
+    door.noise = ExactNoise()
     assert door.release(episode).number == 1
 
 

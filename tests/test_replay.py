@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import private_bandits as pb
+from private_bandits.agent import bandit_of
 from private_bandits.environments import Replay
 from private_bandits.errors import InvalidInput
 from private_bandits.policies import Policy
@@ -40,7 +41,7 @@ def by_hand(policy: Policy[Any], frame: pd.DataFrame) -> list[int]:
             matched.append(row)
         else:
             agent.give_up(twin_asked)
-            agent._public.asked -= 1  # it never was
+            bandit_of(agent).public.asked -= 1  # it never was
     return matched
 
 

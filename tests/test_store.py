@@ -27,6 +27,7 @@ import pytest
 
 import private_bandits as pb
 from private_bandits import policies
+from private_bandits.agent import bandit_of
 from private_bandits.errors import (
     AgentBusy,
     AgentClosed,
@@ -38,8 +39,9 @@ from private_bandits.errors import (
     PrivateBanditsError,
     UnknownDecision,
 )
-from private_bandits.storage.formats import FORMAT
 from private_bandits.noise import Mechanism
+from private_bandits.storage.formats import FORMAT
+from private_bandits.storage.sqlite import SqliteStore
 from tests.support import EXAMPLE_BUDGETS
 
 
@@ -55,8 +57,9 @@ def log_of(path: Path) -> Path:
 
 def connection_of(agent: pb.Agent) -> sqlite3.Connection:
     """The agent's own connection, to look at its file or to make it fail."""
-    assert agent._file is not None
-    return agent._file._connection
+    store = bandit_of(agent).records
+    assert isinstance(store, SqliteStore)
+    return store.connection
 
 
 def number_of(decision: pb.Decision) -> int:
@@ -66,7 +69,7 @@ def number_of(decision: pb.Decision) -> int:
 
 def told_to(agent: pb.Agent) -> tuple[int, float]:
     """How many rewards an agent without noise holds, released or not, and their exact sum; range (0, 1)."""
-    episodes = agent._private.episodes.values()
+    episodes = bandit_of(agent).private.episodes.values()
     count = sum(row.count for row in agent.ledger) + sum(e.count for e in episodes)
     total = sum(row.values[0] for row in agent.ledger) + sum(e.dump()["totals"][0] / e.grid.steps for e in episodes)
     return count, total
@@ -114,8 +117,8 @@ class Seen(NamedTuple):
             estimates=agent.estimates(),
             guarantee=agent.guarantee(),
             text=repr(agent),
-            sums={key: e.dump() for key, e in agent._private.episodes.items() if e.count or e.number > 1},
-            waiting=list(agent._public.waiting),
+            sums={key: e.dump() for key, e in bandit_of(agent).private.episodes.items() if e.count or e.number > 1},
+            waiting=list(bandit_of(agent).public.waiting),
         )
 
 
@@ -245,11 +248,11 @@ def test_widths_are_for_the_noise_of_a_persons_budget_after_a_restart_too(
             offers = chance.uniform(-0.7, 0.7, (3, 2)) if policy.setting == "contextual" else None
             agent.tell(agent.ask(actions=offers, person=str(i % 40)), float(chance.uniform(-1, 1)))
         assert len(agent.ledger) >= 3
-        state = agent._public.policy
+        state = bandit_of(agent).public.policy
     with pb.Agent.open(path) as agent:
         for name, value in vars(state).items():
             if name not in ("room", "pending"):  # how much is left before the next look; what is summed already
-                assert repr(vars(agent._public.policy)[name]) == repr(value), name
+                assert repr(vars(bandit_of(agent).public.policy)[name]) == repr(value), name
 
 
 def test_the_first_phase_is_planned_for_the_noise_of_a_persons_budget() -> None:
@@ -263,11 +266,11 @@ def test_settings_survive_and_ids_of_earlier_lives_stay_valid(tmp_path: Path) ->
     policy = pb.AdaCUCB(arms=["aspirin", "placebo"], budget=pb.zCDP(0.25), beta=2.0)
     decisions = []
     with pb.Agent(policy, (-2, 5), path=path, max_rewards_per_person=3, unit="person", give_up_after=50) as agent:
-        settings = agent._settings
+        settings = bandit_of(agent).settings
         decisions.append(agent.ask(person="a"))
     for life in range(3):
         with pb.Agent.open(path) as agent:
-            assert agent._settings == settings
+            assert bandit_of(agent).settings == settings
             assert agent.policy == policy
             assert agent.open_decisions == decisions
             decisions.append(agent.ask(person=f"person {life}"))
@@ -1048,9 +1051,8 @@ def test_only_open_decisions_are_kept(tmp_path: Path) -> None:
             else:
                 agent.tell(decision, 0.5)
         assert agent.open_decisions == kept
-        assert len(agent._public.open) == 4
         assert connection_of(agent).execute("SELECT count(*) FROM decisions").fetchone() == (4,)
-        assert sum(agent._public.waiting) == 4
+        assert sum(bandit_of(agent).public.waiting) == 4
     with pb.Agent.open(path) as agent:
         assert agent.open_decisions == kept
 
@@ -1063,8 +1065,6 @@ def test_decisions_that_nobody_answers_are_kept_no_longer_than_give_up_after(tmp
             decisions = agent.ask(50) + [agent.ask() for _ in range(50)]
             assert agent.open_decisions == decisions[-7:]
             assert connection_of(agent).execute("SELECT count(*) FROM decisions").fetchone() == (7,)
-            assert agent._aging is not None
-            assert len(agent._aging) == 7
 
 
 def test_no_name_of_a_person_is_in_the_file(tmp_path: Path) -> None:
@@ -1228,7 +1228,7 @@ def test_a_file_of_the_first_format_is_taken_over(tmp_path: Path) -> None:
 def test_a_report_of_a_crash_has_no_salt() -> None:
     """With it, names could be guessed from their hashes."""
     agent = pb.Agent(pb.AdaCUCB(2, pb.zCDP(1)), max_rewards_per_person=1)
-    assert agent._settings.salt not in repr(agent._settings)
+    assert bandit_of(agent).settings.salt not in repr(bandit_of(agent).settings)
 
 
 KILLED = """
@@ -1256,10 +1256,10 @@ def test_a_damaged_log_is_noticed_and_what_can_be_read_of_it_is_kept_where_asked
         assert (path.read_bytes(), log_of(path).read_bytes()) == (content, bytes(damaged))
         with pb.Agent.open(path, without_log=True) as agent:
             assert len(agent.ledger) == 7
-            asked[place] = agent._public.asked
+            asked[place] = bandit_of(agent).public.asked
     assert list(asked.values())[:3] == [64, 64, 64]
     assert 64 < asked[len(log) // 8] < 100
     path.write_bytes(content)
     log_of(path).write_bytes(log)
     with pb.Agent.open(path) as agent:
-        assert (len(agent.ledger), agent._public.asked) == (7, 100)
+        assert (len(agent.ledger), bandit_of(agent).public.asked) == (7, 100)

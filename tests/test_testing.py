@@ -18,6 +18,7 @@ from examples.own_policy import MOSS, ExploreThenCommit
 
 import private_bandits as pb
 from private_bandits import agent as agents
+from private_bandits.agent import bandit_of
 from private_bandits.composition import Factored
 from private_bandits.factor import Factor
 from private_bandits.policies import POLICIES, Combination, Policy
@@ -144,8 +145,8 @@ class _DueSeesSums(Greedy):
     name = "test-due-sees-sums"
 
     def due(self, state: Any, key: int, count: int, arrived: Mapping[int, int]) -> bool:
-        agent = next((agent for agent in agents._AGENTS if agent._public.policy is state), None)
-        episode = None if agent is None else agent._private.episodes.get(key)
+        agent = next((agent for agent in agents._AGENTS if bandit_of(agent).public.policy is state), None)
+        episode = None if agent is None else bandit_of(agent).private.episodes.get(key)
         rich = episode is not None and episode.totals.reveal()[0] > 2 * episode.grid.steps
         return rich or super().due(state, key, count, arrived)
 
@@ -372,7 +373,7 @@ def test_releases_that_hold_more_than_the_factor_says_are_seen(
 ) -> None:
     def with_another_factor(*arguments: Any, **options: Any) -> pb.Agent:
         agent = pb.Agent(*arguments, **options)
-        agent._door.composition = Factored(Factor((4, 3, 1), 4, 3))
+        bandit_of(agent).door.composition = Factored(Factor((4, 3, 1), 4, 3))
         return agent
 
     monkeypatch.setattr("private_bandits.testing.Agent", with_another_factor)

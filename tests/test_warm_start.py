@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 import private_bandits as pb
+from private_bandits.agent import bandit_of
 from private_bandits.episode import Grid
 from private_bandits.errors import (
     AgentBusy,
@@ -31,6 +32,7 @@ from private_bandits.policies.doubling import DoublingState
 from tests.support import EVERY_POLICY, interact, policy_id
 from tests.test_agent import everything
 from tests.test_interrupts import PACKAGE, STRIKES, Strike, cut_short, shown, walk
+from tests.test_store import connection_of
 
 WARM = [policy for policy in EVERY_POLICY if policy.takes_logs]
 COLD = [policy for policy in EVERY_POLICY if not policy.takes_logs]
@@ -339,8 +341,8 @@ def test_a_limit_needs_people() -> None:
 @pytest.mark.parametrize("durable", [False, True])
 def test_a_log_too_long_for_64_bits_changes_nothing(tmp_path: Path, durable: bool) -> None:
     agent = named(pb.zCDP(1.0), path=tmp_path / "a.db" if durable else None)
-    grid = agent._door.grid
-    agent._door.grid = Grid(grid.steps, capacity=2 * grid.steps, tail=grid.tail)
+    grid = bandit_of(agent).door.grid
+    bandit_of(agent).door.grid = Grid(grid.steps, capacity=2 * grid.steps, tail=grid.tail)
     before = everything(agent)
     with pytest.raises(CapacityExceeded, match="64 bits"):
         agent.warm_start(LOG)
@@ -373,7 +375,7 @@ def test_an_interrupt_anywhere_leaves_all_of_it_or_nothing(
             with pb.Agent.open(path) as resumed:
                 on_disk = [row.to_dict() for row in resumed.ledger]
                 assert seen is None or on_disk == seen
-                assert len(on_disk) == (2 if resumed._public.asked else 0)
+                assert len(on_disk) == (2 if bandit_of(resumed).public.asked else 0)
                 if not on_disk:
                     assert resumed.warm_start(rows) == 5
                 assert means_and_rewards(resumed) == [(0.5, 2), (0.5, 3), (None, 0)]
@@ -404,7 +406,7 @@ def test_a_failure_half_way_shows_nothing_of_the_first_release(tmp_path: Path, d
     kind = StumblingAtTwo if failing == "policy" else pb.AdaCUCB
     agent = pb.Agent(kind(arms=["A", "B"], budget=pb.zCDP(1.0)), path=path)
     released: list[Release] = []
-    through = agent._door.release
+    through = bandit_of(agent).door.release
 
     def release(episode: Any) -> Release:
         if failing == "noise" and released:
@@ -412,9 +414,9 @@ def test_a_failure_half_way_shows_nothing_of_the_first_release(tmp_path: Path, d
         released.append(through(episode))
         return released[-1]
 
-    agent._door.release = release  # type: ignore[method-assign]
+    bandit_of(agent).door.release = release  # type: ignore[method-assign]
     if failing == "file":
-        agent._file._connection.execute(  # type: ignore[union-attr]
+        connection_of(agent).execute(
             "CREATE TRIGGER full BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'disk failure'); END"
         )
     expected = {"noise": NoiseFailed, "policy": PolicyFailed, "file": AgentClosed}[failing]
@@ -447,5 +449,22 @@ def test_no_call_from_within() -> None:
 
     with pytest.raises(InvalidInput, match="5 decisions were made"):  # a generator may use the agent
         agent.warm_start(meddling())
-    with agent._lock, pytest.raises(AgentBusy):
-        agent.warm_start(LOG)
+
+
+class _Starting(float):
+    """A reward that starts an agent from a log when it is looked at."""
+
+    agent: pb.Agent
+
+    def __float__(self) -> float:
+        self.agent.warm_start(LOG)
+        return 1.0
+
+
+def test_no_call_in_the_middle_of_another() -> None:
+    agent = named()
+    decision, reward = agent.ask(), _Starting(1.0)
+    reward.agent = agent
+    with pytest.raises(AgentBusy):
+        agent.tell(decision, reward)
+    assert agent.open_decisions == [decision]

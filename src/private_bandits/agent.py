@@ -315,11 +315,13 @@ class Agent:
 
     def _close(self) -> None:
         bandit = self._bandit
-        if bandit.ended is None:
-            if not bandit.unfinished:
-                with suppress(AgentClosed):  # what the policy made of its last release can be learned again
-                    self._store.finish(bandit.public)
-            self._end("was closed", readable=not bandit.unfinished)
+        if bandit.ended is not None:
+            self._store.close()  # once more: its end may have been interrupted
+            return
+        if not bandit.unfinished:
+            with suppress(AgentClosed):  # what the policy made of its last release can be learned again
+                self._store.finish(bandit.public)
+        self._end("was closed", readable=not bandit.unfinished)
 
     def __enter__(self) -> Self:
         return self
@@ -337,10 +339,10 @@ class Agent:
 
         A signal handler or finalizer that runs in the middle of a call would see, or write, half of a change.
         """
-        with self._lock:
+        with self._lock:  # signals wait here
             if self._inside.locked():
                 raise AgentBusy("the agent is in the middle of a call of this thread: in a signal handler, set a flag")
-            with self._inside:
+            with self._inside:  # signals wait here
                 return act(*arguments)
 
     def _change(self, work: Callable[..., T], *arguments: Any) -> T:
@@ -388,24 +390,22 @@ class Agent:
             return error
         error.__context__ = error.__cause__ = None
         error = error.with_traceback(None)
-        if bandit.ended is not None:
-            return error
-        if bandit.failed is not None:
-            return self._end_failed(error)
-        if bandit.unfinished:
+        if bandit.ended is None and bandit.failed is not None:
+            error = self._kept_after_failure(error)
+        elif bandit.ended is None and bandit.unfinished:
             self._end(error.reason if isinstance(error, StoreFailed) else "was interrupted", readable=False)
-        return error
+        return AgentClosed(str(error)) if isinstance(error, StoreFailed) else error
 
-    def _end_failed(self, error: BaseException) -> BaseException:
-        """End with everything released in the ledger, on disk and readable, after the policy failed."""
+    def _kept_after_failure(self, error: BaseException) -> BaseException:
+        """End readable after the policy failed, with everything released in the ledger and on disk."""
+        bandit = self._bandit
         try:
-            self._store.commit(self._bandit.public)
+            self._store.commit(bandit.public)
         except BaseException as other:
             self._end(other.reason if isinstance(other, StoreFailed) else "was interrupted", readable=False)
             return other.with_traceback(None)
-        self._bandit.unfinished = False
-        assert self._bandit.failed is not None
-        self._end(self._bandit.failed, readable=True)
+        bandit.unfinished = False
+        self._end(str(bandit.failed), readable=True)
         return error
 
     def _end(self, reason: str, readable: bool) -> None:

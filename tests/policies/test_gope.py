@@ -13,7 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 import private_bandits as pb
-from private_bandits import episode
+from private_bandits import composition
+from private_bandits.agent import bandit_of
 from private_bandits.errors import InvalidInput
 from private_bandits.policies import phased, phases
 from private_bandits.policies.phased import PhasedElimination, PhasedState
@@ -30,7 +31,7 @@ def directions(seed: int, k: int, d: int) -> Floats:
 
 
 def state_of(agent: pb.Agent) -> PhasedState:
-    state: PhasedState = agent._public.policy
+    state: PhasedState = bandit_of(agent).public.policy
     return state
 
 
@@ -39,8 +40,8 @@ def play_until_release(agent: pb.Agent, reward: Any, releases: int = 1) -> list[
     told: list[tuple[int, float]] = []
     for _ in range(releases):
         told.clear()
-        before = len(agent._door.ledger)
-        while len(agent._door.ledger) == before:
+        before = len(bandit_of(agent).door.ledger)
+        while len(bandit_of(agent).door.ledger) == before:
             decision = agent.ask()
             told.append((decision.action, reward(decision.action)))
             agent.tell(decision, told[-1][1])
@@ -86,7 +87,7 @@ def test_theta_without_noise_is_least_squares(cls: type[pb.AdaCGOPE], rewards: i
 @pytest.mark.parametrize("cls", PLACEMENTS)
 def test_coarse_weights_do_not_bias_the_estimate(cls: type[pb.AdaCGOPE], monkeypatch: pytest.MonkeyPatch) -> None:
     """With weights of six bits the rounded ones decode exactly; those before the rounding are 1 % off."""
-    monkeypatch.setattr(episode, "MOST_WEIGHT", 2**6)
+    monkeypatch.setattr(composition, "MOST_WEIGHT", 2**6)
     actions = directions(2, 5, 3)
     theta = np.array([0.2, 0.5, -0.3])
     agent = pb.Agent(cls(actions, pb.NoPrivacy(), phase_factor=0.01), reward_range=(-1, 1))
@@ -95,7 +96,7 @@ def test_coarse_weights_do_not_bias_the_estimate(cls: type[pb.AdaCGOPE], monkeyp
     row = agent.ledger[0]
     if row.weights is not None:
         assert max(abs(w) for values in row.weights for w in values) * row.unit <= 2**6 + 1
-        first: Any = cls.placement(agent._policy._fit(range(5), row.keys, row.counts))  # type: ignore[attr-defined]
+        first: Any = cls.placement(bandit_of(agent).policy._fit(range(5), row.keys, row.counts))  # type: ignore[attr-defined]
         exact = np.asarray(first)
         assert np.abs(exact - np.array(row.weights)).max() > 1e-4 * np.abs(exact).max()
 
@@ -144,8 +145,8 @@ def test_noise_is_calibrated_to_what_was_really_played(cls: type[PhasedEliminati
         if played in state_of(agent).plan:
             phase[played] += 1
         agent.tell(decision, script.choice([-1.0, 1.0]), played=played)
-        if len(agent._door.ledger) > checked:
-            row = agent._door.ledger[checked]
+        if len(bandit_of(agent).door.ledger) > checked:
+            row = bandit_of(agent).door.ledger[checked]
             assert dict(zip(row.keys, row.counts, strict=True)) == phase
             moved = sensitivity(cls, actions, phase)
             declared = row.noise_sd / math.sqrt(2) * 0.7 if cls is pb.HannaGOPE else row.noise_sd * math.sqrt(0.6)

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 import private_bandits as pb
+from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentFileInvalid
 from private_bandits.factor import square_root
 from private_bandits.policies.optimism import noise_tail, squared_length
+from private_bandits.storage.sqlite import SqliteStore
 from private_bandits.theory import Coverage
 
 Floats = NDArray[np.float64]
@@ -173,11 +175,11 @@ def test_what_is_stored_of_a_release_is_stored_once(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     agent = pb.Agent(pb.AdaCOFUL(dimension=2, budget=pb.zCDP(1)), path=path)
     run(agent, 80)
-    store = agent._file
-    assert store is not None
+    store = bandit_of(agent).records
+    assert isinstance(store, SqliteStore)
     before = len(agent.ledger)
     texts: list[str] = []
-    store._connection.set_trace_callback(texts.append)
+    store.connection.set_trace_callback(texts.append)
     generator = np.random.default_rng(9)
     while len(agent.ledger) == before:
         texts.clear()

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import private_bandits as pb
+from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentFileInvalid, InvalidInput, NoiseFailed, PolicyFailed
 from private_bandits.noise import ExactNoise, Mechanism
 from private_bandits.policies import Policy
@@ -192,7 +193,7 @@ class Unlucky(pb.AdaCOFULPrivate):
 def test_no_frame_of_a_failure_shows_a_context() -> None:
     unlucky = pb.Agent(Unlucky(dimension=2, budget=pb.zCDP(1)), (-1, 1))
     failing = pb.Agent(pb.ShariffSheffet(dimension=2, budget=pb.zCDP(1)), (-1, 1))
-    failing._door._noise = Failing()
+    bandit_of(failing).door.noise = Failing()
     for agent, first in ((unlucky, 1), (failing, 0)):
         decisions = [agent.ask(actions=MARKED) for _ in range(first + 1)]
         for decision in decisions[:-1]:
@@ -222,15 +223,23 @@ def test_contexts_are_kept_as_private_state_only(cls: type[pb.AdaCOFULPrivate], 
     with pb.Agent(cls(dimension=2, budget=pb.zCDP(1)), (-1, 1), path=path) as agent:
         decision = agent.ask(actions=MARKED)
         agent.give_up(agent.ask(actions=MARKED))
-        assert agent._public.open[decision.id].offered is None
-        assert len(agent._private.offered) == 1
-        for shown in (agent._public, agent._private, agent.open_decisions, agent.learned, agent.ledger, agent):
+        bandit = bandit_of(agent)
+        opened = bandit.records.find(decision.id)
+        assert opened is not None
+        assert opened.offered is None
+        assert bandit.records.offered_to(opened) is not None
+        for shown in (bandit.public, bandit.private, opened, agent.open_decisions, agent.learned, agent.ledger, agent):
             assert not tells(repr(shown))
     with pb.Agent.open(path) as agent:
-        assert agent._public.open[decision.id].offered is None
-        assert np.array_equal(agent._private.offered[decision.id][0], np.trunc(MARKED[0] * 2**20).astype(int))
+        records = bandit_of(agent).records
+        opened = records.find(decision.id)
+        assert opened is not None
+        assert opened.offered is None
+        offered = records.offered_to(opened)
+        assert offered is not None
+        assert np.array_equal(offered[0], np.trunc(MARKED[0] * 2**20).astype(int))
         agent.tell(decision, 1.0, played=1)
-        assert not agent._private.offered
+        assert records.offered_to(opened) is None
         assert agent.open_decisions == []
         with pytest.raises(InvalidInput, match="from 0 to 1"):
             agent.tell(agent.ask(actions=MARKED), 1.0, played=2)
@@ -240,14 +249,14 @@ def test_a_failed_draw_gives_the_context_back() -> None:
     agent = pb.Agent(pb.ShariffSheffet(dimension=2, budget=pb.zCDP(1)), (-1, 1))
     for step in range(3):
         agent.tell(agent.ask(actions=table(step)), 1.0)
-    before = json.dumps(agent._private.episodes[0].dump())
-    exact, agent._door._noise = agent._door._noise, Failing()
+    before = json.dumps(bandit_of(agent).private.episodes[0].dump())
+    exact, bandit_of(agent).door.noise = bandit_of(agent).door.noise, Failing()
     decision = agent.ask(actions=table(3))
     with pytest.raises(NoiseFailed):
         agent.tell(decision, 1.0)
     assert agent.open_decisions == [decision]
-    assert json.dumps(agent._private.episodes[0].dump()) == before
-    agent._door._noise = exact
+    assert json.dumps(bandit_of(agent).private.episodes[0].dump()) == before
+    bandit_of(agent).door.noise = exact
     agent.tell(decision, 1.0)
     assert list(agent.ledger[-1].episodes) == ["0/1-4"]
 
@@ -278,7 +287,7 @@ def test_intervals_hold_theta(cls: type[pb.AdaCOFULPrivate]) -> None:
             offered = table(1000 * seed + step)
             decision = agent.ask(actions=offered)
             agent.tell(decision, 1.0 if 2 * dice.random() - 1 < theta @ offered[decision.action] else -1.0)
-            state = agent._public.policy
+            state = bandit_of(agent).public.policy
             error = state.theta - theta
             wrong |= bool(math.sqrt(error @ np.linalg.inv(state.inverse) @ error) > state.width)
         failed += wrong
@@ -300,7 +309,7 @@ def test_nothing_changes_on_wrong_input() -> None:
         for wrong in (None, [], [[1.0]], [[float("nan"), 0.0]], "text", [[1, 2, 3]], [[[1, 2]]]):
             with pytest.raises(InvalidInput):
                 agent.ask(actions=wrong)
-        assert agent._public.asked == 0
+        assert bandit_of(agent).public.asked == 0
         assert agent.ask(actions=[[0.0, 0.0]]).action == 0
     with pytest.raises(InvalidInput, match="horizon"):
         pb.AdaCOFULPrivate(dimension=2, budget=pb.zCDP(1), horizon=0)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import private_bandits as pb
+from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentFileInvalid, CapacityExceeded, InvalidInput
 from private_bandits.policies import Policy
 from tests.support import holds
@@ -49,7 +50,7 @@ def tree_policies(budget: pb.budget.Budget, horizon: int) -> list[Policy[Any]]:
 def test_the_ledger_charges_every_node_and_stays_within_the_budget_for_ever(which: int, horizon: int) -> None:
     agent = pb.Agent(tree_policies(pb.zCDP(0.3), horizon)[which], (LOW, HIGH))
     levels = horizon.bit_length()
-    assert agent._policy.tree_levels == levels
+    assert bandit_of(agent).policy.tree_levels == levels
     for step in range(3 * 2**levels):
         run(agent, 1, step)
         rows = agent.ledger.rows
@@ -126,8 +127,8 @@ def test_kept_sums_survive_in_a_file_and_are_shown_nowhere(which: int, tmp_path:
         assert run(other, 30, 13) == run(one, 30, 13)
         assert other.learned == one.learned
         assert [r.values for r in other.ledger] == [r.values for r in one.ledger]
-        assert "hidden" in repr(other._private)
-        assert "hidden" in repr(next(iter(other._private.episodes.values())).kept)
+        assert "hidden" in repr(bandit_of(other).private)
+        assert "hidden" in repr(next(iter(bandit_of(other).private.episodes.values())).kept)
 
 
 def test_one_estimate_an_arm_needs_as_many_rows_as_arms() -> None:
@@ -147,7 +148,7 @@ def test_one_estimate_an_arm_needs_as_many_rows_as_arms() -> None:
 def test_a_tree_that_outgrows_64_bits_is_refused_on_public_grounds() -> None:
     agent = pb.Agent(pb.LinPrivShared(dimension=2, budget=pb.zCDP(1), horizon=100), (LOW, HIGH))
     run(agent, 1)
-    episode = agent._private.episodes[0]
+    episode = bandit_of(agent).private.episodes[0]
     episode.kept[0].count = 2**60
     decision = agent.ask(actions=actions(1))
     before = agent.learned

@@ -144,7 +144,7 @@ def _releases(target: Target, runs: int, found: Draws, noise_of: Callable[[int],
         for i, drawn in enumerate(noise[:RELEASES], 1):
             for j, z in enumerate(drawn[:COORDINATES], 1):
                 series.setdefault((i, j), {})[run] = z
-    kind = target.make()._door.budget.noise
+    kind = bandit_of(target.make()).door.budget.noise
     edges, below = _standard(kind)
     enough = {place: z for place, z in series.items() if len(z) >= 4 * EXPECTED}
     for (i, j), of_runs in enough.items():

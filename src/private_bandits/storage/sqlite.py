@@ -87,7 +87,7 @@ class SqliteStore:
         return store
 
     def _initialise(self, settings: Settings, state: str) -> None:
-        if self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        if self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise AgentFileExists(f"{self.path} exists: resume it with Agent.open({str(self.path)!r})")
         self._generation = 1
         policy = (0, state)
@@ -201,7 +201,7 @@ class SqliteStore:
 
     def _new_tables(self, found: Contents) -> list[Statement]:
         """Replace the tables of an older format by those of this one, with the same rows and their checksums."""
-        names = [name.decode() for (name,) in self._connection.execute("SELECT name FROM sqlite_master")]
+        names = [name.decode() for (name,) in self.connection.execute("SELECT name FROM sqlite_master")]
         statements: list[Statement] = [(f"DROP TABLE {name}", None) for name in names if not name.startswith("sqlite_")]
         statements += _empty_tables(found.settings)
         statements.append(_inserted("policy", [(found.learned, found.policy)]))
@@ -218,7 +218,8 @@ class SqliteStore:
         return statements
 
     @property
-    def _connection(self) -> sqlite3.Connection:
+    def connection(self) -> sqlite3.Connection:
+        """The one connection to the file."""
         return self._owned.connection
 
     # Looking up.
@@ -307,7 +308,7 @@ class SqliteStore:
         found: list[Row] = []
         try:
             query = "SELECT rewards, checksum FROM people WHERE person = ?"
-            found = self._connection.execute(query, (person,)).fetchall()
+            found = self.connection.execute(query, (person,)).fetchall()
             if any(row[1] != checksum("people", person, row[0]) for row in found):
                 trouble = "a row of people does not have its checksum"
         except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -452,7 +453,7 @@ class SqliteStore:
         """
         self._owned.check_process()
         self._owned.check_place(log=synchronous == "FULL")
-        execute, executemany = self._connection.execute, self._connection.executemany
+        execute, executemany = self.connection.execute, self.connection.executemany
         if self._synchronous != synchronous:
             execute(f"PRAGMA synchronous = {synchronous}")
             self._synchronous = synchronous
@@ -467,7 +468,7 @@ class SqliteStore:
                 raise AgentClosed(f"{self.path} was taken over by another agent: this one has ended")
             execute("COMMIT")
         except BaseException:
-            if self._connection.in_transaction:
+            if self.connection.in_transaction:
                 execute("ROLLBACK")
             raise
 
