@@ -49,7 +49,7 @@ def _end_in_child() -> None:
     for agent in list(_AGENTS):
         agent._bandit.ended = "belongs to the process that this one was forked from"
         agent._readable = False
-        agent._make_locks()  # another thread may have held the old ones
+        agent._unlock()  # another thread may have held the lock
 
 
 if hasattr(os, "register_at_fork"):
@@ -144,12 +144,12 @@ class Agent:
         self._bandit = bandit
         self._store = store
         self._readable = True
-        self._make_locks()
+        self._unlock()
         _AGENTS.add(self)
 
-    def _make_locks(self) -> None:
+    def _unlock(self) -> None:
         self._lock = threading.RLock()  # one thread at a time
-        self._inside = threading.Lock()  # and one call at a time of that thread
+        self._busy = False  # and one call at a time of that thread
 
     def _take_over(self, store: SqliteStore) -> None:
         """Take the file over, and let the policy learn what it has not learned of the ledger."""
@@ -180,7 +180,7 @@ class Agent:
         get the current public choice. `person` counts only where max_rewards_per_person is set. Where contexts are
         private, n decisions from one table count as n contexts.
         """
-        found: Decision | list[Decision] = self._exclusively(self._change, self._bandit.ask, n, actions, person)
+        found: Decision | list[Decision] = self._call(self._bandit.ask, n, actions, person)
         return found
 
     def tell(self, decision: Decision | str, reward: float, *, played: int | str | None = None) -> None:
@@ -189,18 +189,18 @@ class Agent:
         A reward outside the range is clipped. A decision that is unknown, or closed, or a reward that is not
         a finite number, is refused and nothing changes; no error tells anything about stored values.
         """
-        self._exclusively(self._change, self._bandit.tell, decision, reward, played)
+        self._call(self._bandit.tell, decision, reward, played)
 
     def tell_many(self, rewards: Iterable[tuple[Any, ...]]) -> None:
         """Many (decision, reward) or (decision, reward, played) at once, checked before any is taken."""
         items = list(rewards)  # before the lock: a generator may do anything
-        refused = self._exclusively(self._change, self._bandit.tell_many, items)
+        refused = self._call(self._bandit.tell_many, items)
         if refused is not None:
             raise refused
 
     def give_up(self, decision: Decision | str) -> None:
         """Close a decision whose reward will never come. Its play is recommended again where it was planned."""
-        self._exclusively(self._change, self._bandit.give_up, decision)
+        self._call(self._bandit.give_up, decision)
 
     def warm_start(self, log: Any, *, arm: Column = "arm", reward: str = "reward", person: str = "person") -> int:
         """Learn from a log of past rewards, before the first ask. Returns how many were taken.
@@ -227,7 +227,7 @@ class Agent:
         columns = {"arm": arm, "reward": reward, "person": person}
         found = read_log(log, columns, required_columns(self._bandit))
         rows = logged_rewards(self._bandit, found)  # before the lock: a value's own type may do anything
-        self._exclusively(self._change, self._bandit.start_from, found.rows, rows)
+        self._call(self._bandit.start_from, found.rows, rows)
         return len(rows)
 
     # Reading. All of it is public.
@@ -240,7 +240,7 @@ class Agent:
         and the list is empty: see `learned`.
         """
         check_probability("delta", delta)
-        return self._exclusively(self._look_learned, self._bandit.policy.estimates, delta)
+        return self._call(self._look_learned, self._bandit.policy.estimates, delta)
 
     def guarantee(self, delta: float | None = None) -> Guarantee:
         """What is promised and spent, as rho, as (epsilon, delta) and in words.
@@ -266,13 +266,13 @@ class Agent:
     @property
     def ledger(self) -> Ledger:
         """Every release so far and its cost, as it stands now. A release is seen by nobody before it is on disk."""
-        found: Ledger = self._exclusively(self._look, self._bandit.door.ledger.copy)
+        found: Ledger = self._call(self._look, self._bandit.door.ledger.copy)
         return found
 
     @property
     def learned(self) -> dict[str, Any]:
         """What the policy has made of the releases, as plain data: its means, what is left, what it plans. Public."""
-        return self._exclusively(self._look_learned, self._bandit.policy.dump_state)
+        return self._call(self._look_learned, self._bandit.policy.dump_state)
 
     @property
     def policy(self) -> Policy[Any]:
@@ -295,7 +295,7 @@ class Agent:
     def open_decisions(self) -> list[Decision]:
         """Decisions that wait for a reward, oldest first."""
         name_of = self._bandit.name_of
-        found = self._exclusively(self._look, lambda: list(self._store.open_decisions()))
+        found = self._call(self._look, lambda: list(self._store.open_decisions()))
         return [Decision(o.id, o.action, name_of(o.action)) for o in found]
 
     def __repr__(self) -> str:
@@ -311,7 +311,7 @@ class Agent:
 
     def close(self) -> None:
         """Let go of the file. An agent in memory is gone with this."""
-        self._exclusively(self._close)
+        self._call(self._close)
 
     def _close(self) -> None:
         bandit = self._bandit
@@ -334,31 +334,28 @@ class Agent:
 
     # One call at a time, and each of them whole.
 
-    def _exclusively(self, act: Callable[..., T], *arguments: Any) -> T:
-        """Run one call. The locks are taken and given back by the interpreter itself, which no interrupt can split.
+    def _call(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Run one call, and make what it changes lasting before anything of it is seen.
 
-        A signal handler or finalizer that runs in the middle of a call would see, or write, half of a change.
+        A signal handler or finalizer that runs in the middle of a call would see, or write, half of a change: it is
+        refused. The interpreter handles signals after calls and at jumps back, never between a call's end and the
+        "finally" or the lock's own __exit__, so that no interrupt leaves the agent locked or busy.
         """
         with self._lock:  # signals wait here
-            if self._inside.locked():
+            if self._busy:
                 raise AgentBusy("the agent is in the middle of a call of this thread: in a signal handler, set a flag")
-            with self._inside:  # signals wait here
-                return act(*arguments)
-
-    def _change(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run a change of the bandit, and make it lasting before anything of it is seen."""
-        bandit = self._bandit
-        if bandit.ended is not None or bandit.unfinished:
-            bandit.refuse()
-        try:
-            found = work(*arguments)
-            if bandit.unfinished:
-                self._commit()
-        except BaseException as error:
-            failure = self._failure(error)
-        else:
-            return found
-        raise failure
+            self._busy = True
+            try:
+                found = work(*arguments)
+                if self._bandit.unfinished:
+                    self._commit()
+            except BaseException as error:
+                failure = self._failure(error)
+            else:
+                return found
+            finally:
+                self._busy = False  # signals wait here
+            raise failure
 
     def _look(self, look: Callable[[], T]) -> T:
         """Read what is public and lasting."""
@@ -373,10 +370,12 @@ class Agent:
         return self._look(partial(look, self._bandit.public.policy, *arguments))
 
     def _commit(self) -> None:
-        """Make everything lasting that changed in this call."""
-        self._bandit.encode_changes()
-        self._store.commit(self._bandit.public)
-        self._bandit.unfinished = False
+        """Make everything lasting that changed in this call. An agent that has ended writes nothing."""
+        bandit = self._bandit
+        if bandit.ended is None:
+            bandit.encode_changes()
+            self._store.commit(bandit.public)
+            bandit.unfinished = False
 
     def _failure(self, error: BaseException) -> BaseException:
         """Return the exception that is safe to raise. After half of a change the file is right, and this agent ends.

@@ -9,7 +9,7 @@ Guaranteed: everything that it says depends on rewards only through `Door.releas
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from private_bandits.arguments import (
@@ -33,7 +33,8 @@ from private_bandits.errors import (
     UnknownDecision,
 )
 from private_bandits.ledger import Release
-from private_bandits.policies import Offer
+from private_bandits.policies import Offer, Policy
+from private_bandits.policies.base import nothing_to_undo
 from private_bandits.release import Door
 from private_bandits.state import Decision, OpenDecision, PrivateState, PublicState, Records, Settings, whole_number
 
@@ -86,15 +87,24 @@ class Bandit:
         self._prefix = f"{settings.token}-{public.generation}-"
         self._range, self._steps = settings.reward_range, door.grid.steps
         self._lasting = records.lasting
+        self._give_up_after = settings.give_up_after
+        # Not called where a policy leaves them as they are: these are the calls that everyone waits for.
+        self._notes_arrivals = type(self.policy).arrive is not Policy.arrive
+        self._takes_offers = type(self.policy).offer is not Policy.offer
 
     # Asking.
 
     def ask(self, n: int | None, actions: Any, person: str | None) -> Decision | list[Decision]:
         """Make the next decision, or a list of n."""
+        if self.ended is not None or self.unfinished:
+            self.refuse()
         who = None if self._limit is None else self.check_person(person)
         count = None if n is None else whole_number("n", n, 1)
-        offered = self.policy.offer(actions)
-        self._begin()
+        offered = None
+        if actions is not None or self._takes_offers:
+            offered = self.policy.offer(actions)
+            self.check_running()  # once more: the code of an argument's own type may have forked, or closed
+        self.unfinished = self._lasting
         if count is None:
             return self.decide(who, offered)
         return [self.decide(who, offered) for _ in range(count)]
@@ -115,9 +125,10 @@ class Bandit:
         key = f"{self._prefix}{number}"
         shown = None if self._hides_offers else offered
         self.records.asked(_new_tuple(OpenDecision, (key, number, action, person, shown)), offered)
-        if self.settings.give_up_after is not None:
-            self._give_up_old(self.settings.give_up_after)
-        return _new_tuple(Decision, (key, action, self.name_of(action)))
+        if self._give_up_after is not None:
+            self._give_up_old(self._give_up_after)
+        names = self._names
+        return _new_tuple(Decision, (key, action, names[action] if names else f"action {action}"))
 
     def _checked_action(self, recommended: Any, actions: int) -> int:
         # With private contexts the recommendation depends on them, and an error may end up in a log.
@@ -137,8 +148,12 @@ class Bandit:
 
     def tell(self, decision: Decision | str, reward: Any, played: int | str | None) -> None:
         """Take the reward of a decision, and release and learn what it completes."""
+        if self.ended is not None or self.unfinished:
+            self.refuse()
         told = self._check_told(decision, reward, played)
-        self._begin()
+        if type(reward) is not float or played is not None:
+            self.check_running()  # once more, as in ask
+        self.unfinished = self._lasting
         refused = self.take(told)
         if refused is not None:
             self.unfinished = False
@@ -151,13 +166,15 @@ class Bandit:
 
         Returns the refusal of the first that could not be taken, if there is one. Those before it are taken.
         """
+        self.check_running()
         batch = [self._check_told(*told_parts(item)) for item in items]
         seen: set[str] = set()
         for decision, _, _ in batch:
             if decision.id in seen:
                 raise ClosedDecision(f"decision {decision.id} is twice in the batch: nothing was changed")
             seen.add(decision.id)
-        self._begin()
+        self.check_running()  # once more, as in ask
+        self.unfinished = self._lasting
         refused: PrivateBanditsError | None = None
         try:
             for taken, told in enumerate(batch):
@@ -174,8 +191,9 @@ class Bandit:
 
     def give_up(self, decision: Decision | str) -> None:
         """Close a decision whose reward will never come."""
+        self.check_running()
         opened = self._find(decision)
-        self._begin()
+        self.unfinished = self._lasting
         self._close(opened)
 
     def take(self, told: Told) -> PrivateBanditsError | None:
@@ -187,44 +205,44 @@ class Bandit:
         """
         self._midway = False
         decision, played, reward = told
-        person = decision.person
-        offered = self.offered_to(decision)
-        entry = self.entry(offered, played)
-        if entry is None or not (person is None or self._within_limit(person)):
+        policy, state = self.policy, self.public.policy
+        offered = self.offered_to(decision) if self._takes_offers else None
+        entry = self.entry(offered, played) if self.unlearned else self.plain_entry(offered, played)
+        if entry is None or not (decision.person is None or self._within_limit(decision.person)):
             self._close(decision)
             return None
         key, weight = entry
         episode = self.private.episodes.get(key) or self._first_episode(key, weight)
-        refusal = episode.refusal(weight)
-        if refusal is not None:
-            return refusal
-        whole = None
-        undo = self.policy.arrive(self.public.policy, key, () if self._hides_offers else weight)
+        if weight is not episode.last_weight or episode.count >= episode.fits:
+            refusal = episode.refusal(weight)
+            if refusal is not None:
+                return refusal
+        whole, undo = None, nothing_to_undo
+        if self._notes_arrivals:
+            undo = policy.arrive(state, key, () if self._hides_offers else weight)
         try:
-            if self.policy.due(self.public.policy, key, episode.count + 1, self.arrived):
+            if policy.due(state, key, episode.count + 1, self.arrived):
                 whole = self.compose(episode, weight, reward)
         except BaseException as stopped:
             undo()  # the decision is still open, and its action would be there twice when it is told again
-            if isinstance(stopped, (CapacityExceeded, InvalidInput)):
-                return stopped.with_traceback(None)  # its frames hold the action, which may be private
-            raise
+            return _refusal_or_raise(stopped)
         self._midway = True
-        self.records.closed(decision)
-        self._wait(decision, -1)
-        if person is not None:
-            self.records.count_rewards_of(person, 1)
-        failed = None
-        if whole is None:
-            episode.add(weight, reward)
-            if self._lasting:
-                self.records.summed((episode,))
-        else:
-            failed = self._draw(whole)
-            if failed is not None:
-                undo()
-                self._reopen(decision, offered)
+        self._close_told(decision)
+        if whole is not None:
+            return self._draw(whole, decision, offered, undo)
+        episode.add(weight, reward)
+        if self._lasting:
+            self.records.summed((episode,))
         self._midway = False
-        return failed
+        return None
+
+    def _close_told(self, decision: OpenDecision) -> None:
+        """Close a decision whose reward is taken, and count its person's rewards."""
+        self.records.closed(decision)
+        if self._names:
+            self.public.waiting[decision.action] -= 1
+        if decision.person is not None:
+            self.records.count_rewards_of(decision.person, 1)
 
     def offered_to(self, decision: OpenDecision) -> Offer | None:
         """Return the actions that there were to choose from, where they change."""
@@ -232,8 +250,6 @@ class Bandit:
 
     def entry(self, offered: Offer | None, played: int) -> Entry | None:
         """Return the sum that a reward enters, once the policy has learned what it waits for; None: it is dropped."""
-        if not self.unlearned:
-            return self.plain_entry(offered, played)
         if self._waits_for == "all":
             self.settle()
         entry = self.plain_entry(offered, played)
@@ -298,22 +314,28 @@ class Bandit:
         parts = [full if key == episode.key else self.private.episodes[key] for key in together.keys]
         return self.door.combine(parts, together.weights)
 
-    def _draw(self, whole: Outgoing) -> NoiseFailed | None:
+    def _draw(
+        self, whole: Outgoing, decision: OpenDecision, offered: Offer | None, undo: Callable[[], None]
+    ) -> NoiseFailed | None:
         """Release what the last reward completes. Nobody sees the release before `settle`.
 
-        Returns the failure where no noise could be drawn: it comes before anything was changed, and nothing else may
-        open the decision again.
+        Returns the failure where no noise could be drawn: it comes before any sum was changed. It opens the decision
+        again, and nothing else may.
         """
         before = self.unfinished
         self.unfinished = True  # in memory too: what a policy missed of a release it would read wrongly from the next
         self._encode_before_draw()
+        failed: NoiseFailed | None = None
         try:
-            row = self.release(whole)
-        except NoiseFailed as failed:
+            self._drawn(self.release(whole))
+        except NoiseFailed as error:
             self.unfinished = before
-            return failed.with_traceback(None)
-        self._drawn(row)
-        return None
+            failed = error.with_traceback(None)
+        if failed is not None:
+            undo()
+            self._reopen(decision, offered)
+        self._midway = False
+        return failed
 
     def _drawn(self, row: Release) -> None:
         self.unlearned.append(row)
@@ -435,7 +457,7 @@ class Bandit:
                 f"a log comes before the first ask, and {public.asked} decisions were made: start a new agent"
             )
         sums = self._sums_of(rows)
-        self._begin()
+        self.check_running()
         self.unfinished = True  # in memory too: of a start that is cut short nothing may be seen
         public.asked = decisions
         for key, weight, _, person in rows:
@@ -460,11 +482,10 @@ class Bandit:
 
     # Checks. None of them looks at a sum.
 
-    def _begin(self) -> None:
-        """Begin a change. Ended once more: the code of an argument's own type may have forked, or closed."""
-        if self.ended is not None:
+    def check_running(self) -> None:
+        """Refuse a change after the end, or in the middle of another one."""
+        if self.ended is not None or self.unfinished:
             self.refuse()
-        self.unfinished = self._lasting
 
     def refuse(self) -> NoReturn:
         """Say why nothing can be done any more."""
@@ -498,3 +519,10 @@ class Bandit:
     def check_person(self, person: str | None) -> str:
         """Return the keyed hash that stands for a person."""
         return self.settings.hash_person(check_person(person, self._limit))
+
+
+def _refusal_or_raise(stopped: BaseException) -> PrivateBanditsError:
+    """Return the refusal of a sum that cannot leave. Its frames hold the action, which may be private."""
+    if isinstance(stopped, (CapacityExceeded, InvalidInput)):
+        return stopped.with_traceback(None)
+    raise stopped

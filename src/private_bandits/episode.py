@@ -146,14 +146,14 @@ class Episode:
     carried_over: tuple[Episode, ...] = ()
 
     __slots__ = (
-        "_fits",
         "_measured",
-        "_weight",
         "count",
         "first",
+        "fits",
         "grid",
         "kept",
         "key",
+        "last_weight",
         "max_l1",
         "max_squared",
         "number",
@@ -171,9 +171,9 @@ class Episode:
         self.max_l1 = 0
         self.weight_sums = [0] * dimension
         self.totals = HiddenTotals([0] * dimension)
-        self._weight: tuple[int, ...] | None = None  # the last one added
+        self.last_weight: tuple[int, ...] | None = None  # the last one added
         self._measured: tuple[tuple[int, ...], int, int, int] | None = None  # what adding a weight would make of them
-        self._fits = 0  # how many rewards may be in, with the largest weight so far
+        self.fits = 0  # how many rewards may be in, with the largest weight so far
 
     def __repr__(self) -> str:
         return f"Episode({self.label}, {self.count} rewards, sum hidden)"
@@ -185,7 +185,7 @@ class Episode:
 
     def add(self, weight: tuple[int, ...], reward: int) -> None:
         """Add one reward on the grid. Refused, on public grounds alone, if the sum might outgrow 64 bits."""
-        if weight is not self._weight or self.count >= self._fits:
+        if weight is not self.last_weight or self.count >= self.fits:
             self._measure(weight)
         self.count += 1
         i = 0
@@ -201,12 +201,12 @@ class Episode:
             if refusal is not None:
                 raise refusal
         assert self._measured is not None
-        self._weight, self.max_squared, self.max_l1, self._fits = self._measured
+        self.last_weight, self.max_squared, self.max_l1, self.fits = self._measured
         self._measured = None  # for this reward only: by the next one the norms may have grown
 
     def refusal(self, weight: tuple[int, ...]) -> PrivateBanditsError | None:
         """Why a reward of this weight cannot be added, if so. Looks at public numbers only."""
-        if weight is self._weight and self.count < self._fits:
+        if weight is self.last_weight and self.count < self.fits:
             return None
         self._measured = None
         if type(weight) is not tuple:  # what can change later would be measured once and summed as something else
@@ -215,7 +215,7 @@ class Episode:
             return InvalidInput(f"the weight has {len(weight)} coordinates, the sum has {len(self.weight_sums)}")
         if not set(map(type, weight)) <= {int}:
             return InvalidInput(f"a weight must be of whole numbers, got {weight}")
-        squared, l1, fits = sum(map(mul, weight, weight)), l1_norm(weight), self._fits
+        squared, l1, fits = sum(map(mul, weight, weight)), l1_norm(weight), self.fits
         if squared > self.max_squared or l1 > self.max_l1 or not fits:
             fits = self._room(max(squared, self.max_squared), max(l1, self.max_l1))
         if self.count >= fits:
@@ -335,7 +335,7 @@ class Episode:
         self.totals = HiddenTotals(list(data["totals"]))
         if not self._is_possible():
             raise InvalidInput("no rewards within the range have such a sum")
-        self._fits = self._room(self.max_squared, self.max_l1)
+        self.fits = self._room(self.max_squared, self.max_l1)
         return self
 
     def _check_norms(self, max_squared: int, max_l1: int) -> None:

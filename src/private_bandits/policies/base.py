@@ -207,7 +207,7 @@ class Policy(ABC, Generic[State]):
 
         Where contexts are private the weight is (): that it arrived is all that is public.
         """
-        return _nothing
+        return nothing_to_undo
 
     @abstractmethod
     def learn(self, state: State, release: Release, step: int) -> None:
@@ -264,7 +264,7 @@ class FiniteArmsPolicy(Policy[State]):
         return tuple(self.arms)
 
 
-def _nothing() -> None:
+def nothing_to_undo() -> None:
     """There is nothing to undo."""
 
 
