@@ -22,6 +22,7 @@ from private_bandits.guarantee import Guarantee, Unit, guarantee_for
 from private_bandits.ledger import Ledger
 from private_bandits.logs import Column, read_log
 from private_bandits.policies import POLICIES, Estimate, Policy
+from private_bandits.policies.waiting import Waiting
 from private_bandits.rewards import RewardRange
 from private_bandits.state import Decision, PrivateState, PublicState, Settings
 from private_bandits.storage.contract import Store, StoreFailed
@@ -108,7 +109,7 @@ class Agent:
             )
         door = door_for(settings, Ledger())
         bounds, served = settings.reward_range, policy.with_budget(door.budget)  # refused before a file is made
-        public = PublicState(served.start(bounds.low, bounds.high), [0] * len(policy.arm_names))
+        public = PublicState(served.start(bounds.low, bounds.high), Waiting(len(policy.arm_names)))
         store: Store = MemoryStore(settings.token)
         if path is not None:
             store = SqliteStore.create(Path(path), settings, encoded(policy.dump_state(public.policy)))

@@ -6,10 +6,10 @@ A release and its row are one object, so there are as many rows as releases. Eve
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from types import MappingProxyType
 from typing import Any
@@ -110,6 +110,13 @@ def _span(episode: str) -> tuple[str, int, int]:
     return key, int(first), int(last or first)
 
 
+@lru_cache(maxsize=1024)
+def _exact_cost(cost: float, multiplier: float, power: int) -> tuple[Fraction, Fraction]:
+    """What an episode with this multiplier is charged, and the same below zero. Most rows of a ledger cost the same."""
+    exact = Fraction(cost) * abs(Fraction(multiplier)) ** power
+    return exact, -exact
+
+
 class Ledger:
     """What was released so far, and what it cost the reward that it cost most."""
 
@@ -117,7 +124,7 @@ class Ledger:
         self._rows: list[Release] = []
         self._labels: set[str] = set()
         # By key of the sum, and there by episode: how much more its rewards cost than those of the one before.
-        self._steps: dict[str, defaultdict[int, Fraction]] = {}
+        self._steps: dict[str, dict[int, Fraction]] = {}
         self._foreseeable = False
         for row in rows:
             self.append(row)
@@ -133,11 +140,11 @@ class Ledger:
             if not row.private:
                 self._foreseeable = True
                 continue
-            cost = Fraction(row.cost) * abs(Fraction(multiplier)) ** power
+            cost, saving = _exact_cost(row.cost, multiplier, power)
             key, first, last = _span(episode)
-            steps = self._steps.setdefault(key, defaultdict(Fraction))
-            steps[first] += cost
-            steps[last + 1] -= cost
+            steps = self._steps.setdefault(key, {})
+            steps[first] = steps[first] + cost if first in steps else cost
+            steps[last + 1] = steps[last + 1] + saving if last + 1 in steps else saving
         self._rows.append(row)  # last: an interrupt may leave an episode charged for nothing, never a row uncharged
 
     @property

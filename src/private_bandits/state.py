@@ -16,6 +16,7 @@ from private_bandits.errors import AgentFileInvalid, InvalidInput
 from private_bandits.guarantee import Unit
 from private_bandits.ledger import Release
 from private_bandits.policies import Offer, Policy, policy_from_dict
+from private_bandits.policies.waiting import Waiting
 from private_bandits.rewards import RewardRange
 
 
@@ -127,7 +128,7 @@ class PublicState:
     """The part of the state that everyone may know, besides the open decisions: those are in the records."""
 
     policy: Any
-    waiting: list[int]
+    waiting: Waiting
     asked: int = 0
     generation: int = 1
 

@@ -15,7 +15,7 @@ from private_bandits.factor import HALF_BEFORE, Factor
 from private_bandits.ledger import Release
 from private_bandits.policies.doubling import Array, ConfidenceBoundPolicy, DoublingState
 from private_bandits.policies.memory import Kept, Spread, read
-from private_bandits.policies.tails import upper_bound
+from private_bandits.policies.tails import highest_bound, upper_bound
 
 OPENING = 7.5
 """Rewards in an arm's first two releases, about, for a noise of standard deviation one. Noise then moves their mean by
@@ -61,13 +61,15 @@ class AdaCUCB(ConfidenceBoundPolicy):
     variants: ClassVar[tuple[str, ...]] = ("paper", "tight")
     engine: ClassVar[str] = "doubling"
     waits_for = "own"
+    chooses_late = True
 
     variant: str = "tight"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         own = type(self)
-        if self.remembers and own.index is not AdaCUCB.index and own.indices is AdaCUCB.indices:
+        as_here = own.values is AdaCUCB.values and own.indices is AdaCUCB.indices
+        if self.remembers and own.index is not AdaCUCB.index and as_here:
             raise InvalidInput(
                 f'{own.__name__} has an index of its own, which variant="tight" does not use: start from '
                 'private_bandits.IndexPolicy, or use variant="paper"'
@@ -118,13 +120,25 @@ class AdaCUCB(ConfidenceBoundPolicy):
         state.means[arm], state.noise_sd[arm], state.rounding[arm], state.spread[arm] = said
         return None
 
-    def indices(self, state: DoublingState, seen: Sequence[int], step: int) -> Array:
+    def columns(self, state: DoublingState, arms: Sequence[int]) -> Array:
+        """For tight, the mean of all releases and its spread."""
+        if not self.remembers:
+            return super().columns(state, arms)
+        return np.array([(state.means[arm], *state.spread[arm]) for arm in arms]).T
+
+    def values(self, state: DoublingState, columns: Array, step: int) -> Array:
         """For tight, the upper bound of each arm's mean, in units of the reward range."""
         if not self.remembers:
-            return super().indices(state, seen, step)
-        means = (np.array([state.means[arm] for arm in seen]) - state.low) / (state.high - state.low)
-        spread = Spread(*np.array([state.spread[arm] for arm in seen]).T)
-        return upper_bound(means, spread, self.beta * math.log(step))
+            return super().values(state, columns, step)
+        means = (columns[0] - state.low) / (state.high - state.low)
+        return upper_bound(means, Spread(*columns[1:]), self.beta * math.log(step))
+
+    def ceilings(self, state: DoublingState, columns: Array, first: int, last: int) -> Array:
+        """For tight, those of the upper bounds."""
+        if not self.remembers:
+            return super().ceilings(state, columns, first, last)
+        means = (columns[0] - state.low) / (state.high - state.low)
+        return highest_bound(means, Spread(*columns[1:]), self.beta * math.log(first), self.beta * math.log(last))
 
     def reach(self, state: DoublingState, arm: int, log_odds: float) -> float:
         """For tight, of the mean of all releases."""

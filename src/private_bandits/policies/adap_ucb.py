@@ -32,6 +32,7 @@ class AdaPUCB(ConfidenceBoundPolicy):
     notions: ClassVar[tuple[str, ...]] = ("PureDP", "NoPrivacy")
     source: ClassVar[str] = "Azize and Basu 2022, When Privacy Meets Partial Information"
     serves_instead: ClassVar[str] = "For zCDP, ApproxDP and RenyiDP use AdaCUCB, whose Gaussian noise is smaller."
+    chooses_late = True
 
     def index(self, means: Array, counts: Array, step: Any, width: float) -> Array:
         """The index above, scaled to rewards of any width."""

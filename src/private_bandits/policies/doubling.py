@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +25,19 @@ from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, Policy, check_variant
 from private_bandits.policies.memory import Kept, Spread
+from private_bandits.policies.shortlist import FEW, Shortlist
 from private_bandits.policies.tails import interval, mean_reach
+from private_bandits.policies.waiting import foremost
 
 Array = NDArray[np.float64]
 
-AGENTS_ONLY = frozenset({"recommend", "entry", "due", "learn", "take", "indices", "factor", "remembers"})
+AGENTS_ONLY = frozenset(
+    {"recommend", "entry", "due", "learn", "take", "indices", "columns", "values", "factor", "remembers"}
+)
 """What the fast engine does by itself, and would not see if a subclass changed it."""
+
+_CHOSEN_FROM = {"recommend", "learn", "take", "index", "checked_index", "indices", "columns", "values", "ceilings"}
+"""What a choice that is computed late, or from a shortlist, follows from."""
 
 RETRY = 32
 """An arm without any reward is tried again at 2 RETRY K decisions, and each time their number has doubled."""
@@ -41,7 +49,8 @@ class DoublingState:
 
     released: rewards released of the arm so far. last: those in its last release. releases: how many there were.
     means: mean of the last release, with its noise. noise_sd, rounding: of that mean.
-    choice: the arm of the largest index; None before any release.
+    choice: the arm of the largest index; None before any release. Where policies choose late it is computed when it is
+        first read.
     kept, spread: where a policy remembers all releases of an arm, those releases, and how far the mean that they have
         together may stray. last, means, noise_sd and rounding are then of all of them.
     """
@@ -59,6 +68,25 @@ class DoublingState:
     """Arms of which nothing has been released."""
     kept: list[list[Kept]] = field(default_factory=list)
     spread: list[Spread] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.shortlist: Shortlist | None = None
+        self._late: tuple[IndexPolicy, int] | None = None
+
+    def choose_late(self, policy: IndexPolicy, step: int) -> None:
+        """Let the policy choose as of this step, once the choice is read."""
+        self._late = policy, step
+        self.__dict__.pop("choice", None)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            late = self.__dict__.get("_late")
+            if name != "choice" or late is None:
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+            policy, step = late
+            self.choice = policy.chosen(self, step)
+            return self.choice
 
 
 @dataclass(frozen=True)
@@ -87,9 +115,18 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
     waits_for = "own"
     notions: ClassVar[tuple[str, ...]] = tuple(BUDGETS)
     source: ClassVar[str] = "not published"
+    chooses_late: ClassVar[bool] = False
+    """Whether the choice is computed when it is needed, from a shortlist where arms are many: for an index that cannot
+    fail, with `ceilings`. A subclass that changes a method which the choice follows from chooses at each release."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        for ancestor in cls.__mro__:
+            if "chooses_late" in vars(ancestor):
+                break
+            if not _CHOSEN_FROM.isdisjoint(vars(ancestor)):
+                cls.chooses_late = False
+                break
         if "engine" not in cls.__dict__ and not AGENTS_ONLY.isdisjoint(cls.__dict__):
             cls.engine = Policy.engine
 
@@ -142,12 +179,13 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
     def recommend(self, state: DoublingState, waiting: Sequence[int], arrived: Mapping[int, int], step: int) -> int:
         """First every arm once; then the choice. Nothing released at all: the arm with fewest open decisions."""
         if state.unseen:
-            arm = unseen_arm(state.released, waiting, step)
-            if arm is not None:
-                return arm
-        if state.choice is None:
-            return min(range(len(waiting)), key=waiting.__getitem__)
-        return state.choice
+            found = unseen_arm(state.released, waiting, step)
+            if found is not None:
+                arm, now = found
+                if now or (state.unseen == len(waiting) and state.choice is None):
+                    return arm
+        choice = state.choice
+        return min(range(len(waiting)), key=waiting.__getitem__) if choice is None else choice
 
     def entry(self, state: DoublingState, action: int) -> tuple[int, tuple[int, ...]]:
         """Weight one in the arm's own sum."""
@@ -161,8 +199,26 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
         """Take in what was released of an arm, and choose again."""
         state.unseen -= state.released[release.key] == 0
         self.take(state, release)
+        if not self.chooses_late:
+            state.choice = self._largest(state, step)
+            return
+        if state.shortlist is not None:
+            state.shortlist.note(release.key, self.columns(state, [release.key])[:, 0])
+        state.choose_late(self, step)
+
+    def chosen(self, state: DoublingState, step: int) -> int:
+        """The arm of the largest index at a step, among those that have a release. Ties go to the first."""
+        if len(state.last) <= FEW:
+            return self._largest(state, step)
+        if state.shortlist is None:
+            columns = self.columns(state, range(len(state.last)))
+            state.shortlist = Shortlist(columns, np.array(state.last) > 0)
+        return state.shortlist.best(partial(self.values, state), partial(self.ceilings, state), step)
+
+    def _largest(self, state: DoublingState, step: int) -> int:
+        """The same, from the index of every arm."""
         seen = [arm for arm, n in enumerate(state.last) if n]
-        state.choice = seen[int(self.indices(state, seen, step).argmax())]
+        return seen[int(self.indices(state, seen, step).argmax())]
 
     def take(self, state: DoublingState, release: Release) -> None:
         """Forget the arm's earlier mean and take the new one."""
@@ -176,8 +232,22 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
 
     def indices(self, state: DoublingState, seen: Sequence[int], step: int) -> Array:
         """The index of each arm in `seen`, those that have a release."""
-        counts, means = np.array([state.last[a] for a in seen], float), np.array([state.means[a] for a in seen])
-        return self.checked_index(means, counts, step, state.high - state.low)
+        return self.values(state, self.columns(state, seen), step)
+
+    def columns(self, state: DoublingState, arms: Sequence[int]) -> Array:
+        """What the indices of these arms follow from, a column each: the mean and the rewards of the last release."""
+        return np.array([[state.means[arm] for arm in arms], [state.last[arm] for arm in arms]], float)
+
+    def values(self, state: DoublingState, columns: Array, step: int) -> Array:
+        """The index of each column."""
+        return self.checked_index(columns[0], columns[1], step, state.high - state.low)
+
+    def ceilings(self, state: DoublingState, columns: Array, first: int, last: int) -> Array:
+        """What the index of each column does not exceed from one step to another: the index at the last, if it grows.
+
+        Only read where policies choose late. Rounded operations grow with their arguments as exact ones do.
+        """
+        return self.values(state, columns, last)
 
     def estimates(self, state: DoublingState, delta: float) -> list[Estimate]:
         """Released means with intervals.
@@ -228,15 +298,20 @@ def episode_length(released: int, opening: int) -> int:
     return max(released, opening - released) if released else 1
 
 
-def unseen_arm(released: Sequence[int], waiting: Sequence[int], step: int) -> int | None:
-    """An arm of which nothing was released that is to be tried now; None if there is none.
+def unseen_arm(released: Sequence[int], waiting: Sequence[int], step: int) -> tuple[int, bool] | None:
+    """Of the arms of which nothing was released the first to be tried, and whether it is to be tried now.
 
-    An arm whose first rewards never come is tried again now and then, so that no arm is lost for ever.
+    That is one without an open decision. An arm whose first rewards never come is tried again now and then, so that no
+    arm is lost for ever. If none is to be tried now, it is the arm with the fewest open decisions.
     """
-    for arm, count in enumerate(released):
-        if count:
-            continue
-        # No run has 2^64 steps, and a number of thousands of bits would take its time.
-        if not waiting[arm] or (waiting[arm] < 64 and step >= RETRY * len(waiting) << waiting[arm]):
-            return arm
-    return None
+    # An arm with w open decisions is tried again from step RETRY K 2^w on. No run has 2^64 steps.
+    level = min(max((step // (RETRY * len(waiting))).bit_length() - 1, 0), 63)
+
+    def unseen() -> Iterator[int]:
+        return (arm for arm, count in enumerate(released) if not count)
+
+    def waits(arm: int) -> int | None:
+        return None if released[arm] else max(waiting[arm], level)
+
+    found = foremost(waiting, released, level, unseen, waits)
+    return None if found is None else (found[1], found[0] <= level)

@@ -16,6 +16,7 @@ from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Combination, Estimate, FiniteArmsPolicy, checked_horizon
 from private_bandits.policies.phased import LONGEST, surviving
 from private_bandits.policies.tails import interval, mean_reach
+from private_bandits.policies.waiting import foremost
 
 
 @dataclass
@@ -39,6 +40,38 @@ class EliminationState:
     counts: list[int]
     noise_sd: list[float]
     rounding: list[float]
+
+    def __post_init__(self) -> None:
+        self._listed: list[int] | None = None  # the active arms that the two below are of
+        self._members: frozenset[int] = frozenset()
+        self._complete = 0
+
+    def is_active(self, arm: int) -> bool:
+        """Whether the arm is in the list of active ones."""
+        if self._listed is not self.active:
+            self._look_up()
+        return arm in self._members
+
+    def is_complete_with(self, key: int, arrived: Mapping[int, int]) -> bool:
+        """Whether all active arms but `key` have their planned rewards.
+
+        Within an epoch an arm that has them keeps them, so the search goes on where it stopped before. It begins anew
+        where the last arm before that place has fewer: these are other counts.
+        """
+        if self._listed is not self.active:
+            self._look_up()
+        active, plays, place = self.active, self.plays, self._complete
+        if place and arrived[active[place - 1]] < plays:
+            place = 0
+        while place < len(active) and arrived[active[place]] >= plays:
+            place += 1
+        self._complete = place
+        return all(active[i] == key or arrived[active[i]] >= plays for i in range(place, len(active)))
+
+    def _look_up(self) -> None:
+        self._listed = None  # an interrupt below leaves it so
+        self._members, self._complete = frozenset(self.active), 0
+        self._listed = self.active
 
 
 @dataclass(frozen=True)
@@ -127,22 +160,28 @@ class DPSE(FiniteArmsPolicy[EliminationState]):
         """
         if not state.plays and state.best is not None:
             return state.best
-        arm = min(state.active, key=lambda a: arrived[a] + waiting[a])
-        if arrived[arm] + waiting[arm] < state.plays:
-            return arm
         again = 1 + (step - state.began) // (2 * len(state.active) * state.plays)
-        for missed in state.active:
-            if waiting[missed] < again * (state.plays - arrived[missed]):
-                return missed
-        return arm if state.best is None else state.best
+
+        def place_in_turn(arm: int) -> int:
+            """Planned plays come first, the arm with the fewest; then plays that are asked for again; then the rest."""
+            came, open_now, plays = arrived[arm], waiting[arm], state.plays
+            if came + open_now < plays:
+                return came + open_now
+            return plays if open_now < again * (plays - came) else came + open_now + 1
+
+        found = foremost(waiting, state.active, again, lambda: state.active, place_in_turn)
+        assert found is not None  # one arm is always active
+        if found[0] <= state.plays or state.best is None:
+            return found[1]
+        return state.best
 
     def entry(self, state: EliminationState, action: int) -> tuple[int, tuple[int, ...]] | None:
         """Weight one in the arm's own sum; dropped where the arm is not active, or nothing is left to find out."""
-        return (action, UNIT_WEIGHT) if state.plays and action in state.active else None
+        return (action, UNIT_WEIGHT) if state.plays and state.is_active(action) else None
 
     def due(self, state: EliminationState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
         """When every planned play has its reward."""
-        return count >= state.plays and all(arm == key or arrived[arm] >= state.plays for arm in state.active)
+        return count >= state.plays and state.is_complete_with(key, arrived)
 
     def combination(self, state: EliminationState, key: int, arrived: Mapping[int, int]) -> Combination:
         """The sums of all active arms: a reward is in one of them, so together they cost one epsilon."""

@@ -126,14 +126,30 @@ class Said(NamedTuple):
     spread: Spread
 
 
+class _Together(NamedTuple):
+    """How some releases are read together: the weight of each, and what follows from weights and noise alone."""
+
+    weights: Array
+    sizes: Array
+    noise_sd: float
+    spread: Spread
+
+
+@lru_cache(maxsize=1024)
+def _together(counts: tuple[int, ...], noise: tuple[float, ...], factor: Factor | None) -> _Together:
+    found = readings(counts, noise, factor)
+    weights = found.weights[-1]
+    noise_sd = float(np.sqrt(weights**2 @ np.array(noise)))
+    return _Together(weights, np.abs(weights), noise_sd, Spread(*(float(part[-1]) for part in found.spread)))
+
+
 def read(kept: Sequence[Kept], factor: Factor | None, width: float) -> Said:
     """What the releases of an arm say together, for rewards in a range of this width."""
-    counts, variances = tuple(k.rewards for k in kept), (np.array([k.noise_sd for k in kept]) / width) ** 2
-    found = readings(counts, tuple(variances), factor)
-    weights = found.weights[-1]
+    noise = [k.noise_sd / width for k in kept]
+    found = _together(tuple(k.rewards for k in kept), tuple(sd * sd for sd in noise), factor)
     return Said(
-        float(weights @ [k.value for k in kept]),
-        width * float(np.sqrt(weights**2 @ variances)),
-        float(np.abs(weights) @ [k.rounding for k in kept]),
-        Spread(*(float(part[-1]) for part in found.spread)),
+        float(found.weights @ [k.value for k in kept]),
+        width * found.noise_sd,
+        float(found.sizes @ [k.rounding for k in kept]),
+        found.spread,
     )

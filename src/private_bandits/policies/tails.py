@@ -80,6 +80,35 @@ def upper_bound(mean: Any, spread: Spread, log_odds: Any) -> NDArray[np.float64]
     return found
 
 
+def highest_bound(mean: Any, spread: Spread, least: float, most: float) -> NDArray[np.float64]:
+    """A number that `upper_bound` does not exceed for any log_odds from least to most, rounding included.
+
+    The same operations, in the same order, with the end of the range that makes each of them largest. A rounded sum,
+    product, quotient or root grows with the exact one, so what holds for exact numbers holds for rounded ones. For
+    means above 1 the bound itself falls with log_odds.
+
+    >>> mean, spread = np.array([-3.0, 0.1, 0.5, 0.9, 3.0]), Spread(0.5, 0.5, 0.1)
+    >>> bool((upper_bound(mean, spread, 2.5) <= highest_bound(mean, spread, 2.0, 3.0)).all())
+    True
+    """
+    low, twice = 2.0 * least, 2.0 * most
+    half, noise = 0.5 * (mean < 0.5), spread.noise * twice
+    curve = mean * (1.0 - np.minimum(mean, 1.0))
+    short, bend = spread.rewards * low / 3.0, spread.rewards * twice / 3.0
+    times = 0.75 * bend + (curve + (0.5 + noise))
+    inside = np.where(times > 0.0, bend, short) * times + noise
+    top = mean + 0.5 * bend + np.sqrt(np.maximum(inside, 0.0))
+    by_variance = top / (1.0 + np.where(top > 0.0, short, bend))
+    slow, rate = spread.weight * low, spread.weight * twice
+    short, bend = slow * half, rate * half
+    inside = np.where(curve > 0.0, rate, slow) * curve + bend * (bend + (noise + noise)) + noise
+    top = mean + bend + np.sqrt(np.maximum(inside, 0.0))
+    by_rate = top / (1.0 + np.where(top > 0.0, short + short, bend + bend))
+    # Where by_rate may reach its limit at some of the log_odds and not at others, by_variance is above either answer.
+    found: NDArray[np.float64] = np.where(by_rate >= 1.0 - half, by_variance, np.minimum(by_rate, by_variance))
+    return found
+
+
 def interval(arm: int, name: str, mean: float, reach: float, rewards: int, low: float, high: float) -> Estimate:
     """What is said of an arm whose mean is within `reach` of this one, and in [low, high] anyway.
 

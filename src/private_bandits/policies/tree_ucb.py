@@ -15,6 +15,7 @@ from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, checked_horizon
 from private_bandits.policies.doubling import unseen_arm
 from private_bandits.policies.prefix import PrefixSum
+from private_bandits.policies.shortlist import FEW, Array, Shortlist
 from private_bandits.policies.tails import interval, noise_reach
 from private_bandits.tree import levels_for
 
@@ -24,7 +25,8 @@ class TreeState:
     """The sum of all rewards of each arm, from the nodes of its tree. Public.
 
     means, spreads, bonuses: of every arm that has a reward, its mean with noise, width/sqrt(n) and how far the noise of
-    the mean strays; they follow from the sums. noise_sd: of a node. rounding: of a reward, at most.
+    the mean strays; they follow from the sums. unseen: arms without a reward. noise_sd: of a node. rounding: of a
+    reward, at most.
     """
 
     low: float
@@ -36,6 +38,8 @@ class TreeState:
     def __post_init__(self) -> None:
         k = len(self.sums)
         self.counts, self.means, self.spreads, self.bonuses = [0] * k, [0.0] * k, [0.0] * k, [0.0] * k
+        self.unseen = k
+        self.shortlist: Shortlist | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TreeState) and self.to_dict() == other.to_dict()
@@ -109,23 +113,29 @@ class TreeUCB(FiniteArmsPolicy[TreeState]):
 
     def _settle(self, state: TreeState, arm: int) -> None:
         found, width = state.sums[arm], state.high - state.low
-        n = state.counts[arm] = found.leaves
+        n = found.leaves
+        state.unseen += (n == 0) - (state.counts[arm] == 0)
+        state.counts[arm] = n
         if n:
             state.means[arm] = float(found.total[0]) / n
             state.spreads[arm] = width / math.sqrt(n)
             state.bonuses[arm] = width * self.reach(found.noises) / n
+            if state.shortlist is not None:
+                state.shortlist.note(arm, _columns(state, [arm])[:, 0])
 
     def recommend(self, state: TreeState, waiting: Sequence[int], arrived: Mapping[int, int], step: int) -> int:
         """First every arm once; then the largest index, among arms that have a reward. Ties go to the first."""
-        counts = state.counts
-        if not all(counts):
-            arm = unseen_arm(counts, waiting, step)
-            if arm is not None:
-                return arm
-        seen = [arm for arm, n in enumerate(counts) if n]
-        if not seen:
-            return min(range(len(waiting)), key=waiting.__getitem__)
-        optimism = math.sqrt(2 * math.log(step))
+        if state.unseen:
+            found = unseen_arm(state.counts, waiting, step)
+            if found is not None and (found[1] or state.unseen == len(waiting)):
+                return found[0]
+        if len(state.counts) > FEW:
+            if state.shortlist is None:
+                columns = _columns(state, range(len(state.counts)))
+                state.shortlist = Shortlist(columns, np.array(state.counts) > 0)
+            return state.shortlist.best(_index, _ceiling, step)
+        optimism = _optimism(step)
+        seen = [arm for arm, n in enumerate(state.counts) if n]
         return max(seen, key=lambda a: state.means[a] + state.bonuses[a] + optimism * state.spreads[a])
 
     def entry(self, state: TreeState, action: int) -> tuple[int, tuple[int, ...]]:
@@ -172,3 +182,24 @@ class TreeUCB(FiniteArmsPolicy[TreeState]):
         for arm in range(len(sums)):
             self._settle(state, arm)
         return state
+
+
+def _optimism(step: int) -> float:
+    """The factor of the spreads at a step. It grows with the step."""
+    return math.sqrt(2 * math.log(step))
+
+
+def _columns(state: TreeState, arms: Sequence[int]) -> Array:
+    """What the indices of these arms follow from, a column each."""
+    return np.array([[state.means[arm] + state.bonuses[arm] for arm in arms], [state.spreads[arm] for arm in arms]])
+
+
+def _index(columns: Array, step: int) -> Array:
+    """The index of each column."""
+    found: Array = columns[0] + _optimism(step) * columns[1]
+    return found
+
+
+def _ceiling(columns: Array, first: int, last: int) -> Array:
+    """The index at the last step, as it grows."""
+    return _index(columns, last)

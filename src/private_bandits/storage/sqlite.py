@@ -20,6 +20,7 @@ from private_bandits.episode import Episode, stored_place
 from private_bandits.errors import AgentClosed, AgentFileExists, AgentFileInvalid, InvalidInput
 from private_bandits.ledger import Ledger, Release
 from private_bandits.policies import Offer
+from private_bandits.policies.waiting import Waiting
 from private_bandits.state import OpenDecision, PrivateState, PublicState, Settings
 from private_bandits.storage.contract import StoreFailed
 from private_bandits.storage.damage import ROW, Hidden, checksum, database_failure, total
@@ -132,7 +133,7 @@ class SqliteStore:
         private = PrivateState(self._load_sums(found, open_episode))
         public = PublicState(
             policy=None,
-            waiting=[0] * len(settings.policy.arm_names),
+            waiting=Waiting(len(settings.policy.arm_names)),
             asked=found.asked,
             generation=self._generation + 1,
         )
