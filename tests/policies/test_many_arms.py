@@ -6,6 +6,7 @@ The classes below recommend as the policies did when they still looked at every 
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import log, sqrt
@@ -236,27 +237,83 @@ def test_waiting_is_a_sequence_as_policies_expect_it() -> None:
     assert min(range(len(waiting)), key=waiting.__getitem__) == 1
 
 
-@pytest.mark.parametrize("fatal", range(1, 12))
-def test_an_interrupt_in_the_middle_of_the_search_costs_no_arm(fatal: int) -> None:
-    waiting = Waiting(5)
-    owner, calls = object(), 0
+def test_an_arm_is_tried_again_with_up_to_63_open_decisions() -> None:
+    for open_now, step in ((63, RETRY << 63), (63, (RETRY << 63) - 1), (64, RETRY << 64)):
+        waiting = Waiting(1)
+        waiting[0] = open_now
+        expected = scanned_unseen_arm([0], waiting, step)
+        assert unseen_arm([0], waiting, step) == (0, expected == 0)
 
-    def key(arm: int) -> int:
-        nonlocal calls
-        calls += 1
-        if calls == fatal:
+
+def interrupted(call: Callable[[], Any], line: int) -> bool:
+    """Run a call, with an interrupt before so many lines of waiting.py were run. Returns whether it came."""
+    lines = 0
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal lines
+        if not frame.f_code.co_filename.endswith("waiting.py"):
+            return None
+        lines += event == "line"
+        if lines == line and event == "line":
             raise KeyboardInterrupt
-        return waiting[arm]
+        return trace
 
-    for turn in range(30):
-        try:
-            found = foremost(waiting, owner, 0, lambda: range(5), key)
-        except KeyboardInterrupt:
-            found = foremost(waiting, owner, 0, lambda: range(5), key)
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_an_interrupt_in_the_middle_of_the_search_costs_no_arm() -> None:
+    """Before each of its lines: the next answer is right all the same."""
+    waiting, owner = Waiting(5), object()
+
+    def search() -> tuple[int, int] | None:
+        return foremost(waiting, owner, 0, lambda: range(5), waiting.__getitem__)
+
+    line, came = 1, 0
+    for turn in range(400):
+        if interrupted(search, line):
+            came, line = came + 1, line + 1
+        else:
+            line = 1
+        found = search()
         assert found == min((count, arm) for arm, count in enumerate(waiting))
         waiting[found[1]] += 1
-        if turn % 3 == 2:
-            waiting[turn % 5] -= 1 if waiting[turn % 5] else 0
+        for arm in (turn % 5, turn * 2 % 5):
+            waiting[arm] -= waiting[arm] > 0 and turn % 3 > 0
+    assert came > 100
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.usefixtures("short")
+def test_the_shortlist_finds_the_largest_of_all(seed: int) -> None:
+    """Numbers of which many are equal, and any arm may get new ones."""
+    dice, arms, step = random.Random(seed), 40, 50
+    columns = np.array(
+        [[dice.choice([0.0, 1.0, 1.5]) for _ in range(arms)], [dice.choice([1.0, 2.0]) for _ in range(arms)]]
+    )
+    expected, seen = columns.copy(), np.ones(arms, bool)
+    seen[:3] = False
+    listed = Shortlist(columns, seen.copy())
+
+    def exact(numbers: Any, step: int) -> Any:
+        return numbers[0] + numbers[1] * log(step)
+
+    for _ in range(300):
+        every = np.where(seen, exact(expected, step), -np.inf)
+        best = listed.best(exact, lambda numbers, first, last: exact(numbers, last), step)
+        assert best == int(every.argmax())
+        arm = best if dice.random() < 0.7 else dice.randrange(arms)
+        expected[:, arm] = dice.choice([-2.0, 0.0, 1.0]), dice.choice([0.5, 1.0, 2.0])
+        seen[arm] = True
+        listed.note(arm, expected[:, arm].copy())
+        step = dice.choice([step, step + 1, step + 1, step + 5, max(2, step - 1)])
 
 
 def test_the_search_looks_at_few_arms_whatever_their_number() -> None:
