@@ -239,8 +239,7 @@ class Bandit:
     def _close_told(self, decision: OpenDecision) -> None:
         """Close a decision whose reward is taken, and count its person's rewards."""
         self.records.closed(decision)
-        if self._names:
-            self.public.waiting[decision.action] -= 1
+        self._no_longer_waiting(decision)
         if decision.person is not None:
             self.records.count_rewards_of(decision.person, 1)
 
@@ -270,11 +269,6 @@ class Bandit:
             )
         return entry
 
-    def _wait(self, decision: OpenDecision, more: int) -> None:
-        """Count a decision for its action as open, or no longer."""
-        if self._names:
-            self.public.waiting[decision.action] += more
-
     def _first_episode(self, key: int, weight: tuple[int, ...]) -> Episode:
         self.private.episodes[key] = first = self.open_episode(key, 1, len(weight))
         return first
@@ -286,15 +280,22 @@ class Bandit:
     def _within_limit(self, person: str) -> bool:
         return self._limit is None or self.records.rewards_of(person) < self._limit
 
+    def _no_longer_waiting(self, decision: OpenDecision) -> None:
+        if self._names:
+            waiting, action = self.public.waiting, decision.action
+            waiting.fallen.add(action)
+            waiting[action] -= 1
+
     def _close(self, opened: OpenDecision) -> None:
         """Close a decision without a reward."""
         self.records.closed(opened)
-        self._wait(opened, -1)
+        self._no_longer_waiting(opened)
 
     def _reopen(self, decision: OpenDecision, offered: Offer | None) -> None:
         """Undo the closing of a decision whose reward could not be taken."""
         self.records.reopened(decision, offered)
-        self._wait(decision, 1)
+        if self._names:
+            self.public.waiting[decision.action] += 1
         if decision.person is not None:
             self.records.count_rewards_of(decision.person, -1)
         self._encode_before_draw()  # anew, without the arrival

@@ -106,6 +106,12 @@ class ScanningDPSE(pb.DPSE):
         return count >= state.plays and all(arm == key or arrived[arm] >= state.plays for arm in state.active)
 
 
+def fell(waiting: Waiting, arm: int) -> None:
+    """Close a decision for an arm, as an agent does."""
+    waiting.fallen.add(arm)
+    waiting[arm] -= 1
+
+
 Pair = tuple[Policy[Any], Policy[Any]]
 
 
@@ -215,7 +221,7 @@ def test_the_unseen_arm_is_that_of_a_scan(seed: int) -> None:
         if dice.random() < 0.5:
             waiting[arm] += 1
         elif waiting[arm]:
-            waiting[arm] -= 1
+            fell(waiting, arm)
         if dice.random() < 0.01:
             released[arm] += 1
         exponent = dice.choice([1, 6, 12, 18, 70])
@@ -286,7 +292,8 @@ def test_an_interrupt_in_the_middle_of_the_search_costs_no_arm() -> None:
         assert found == min((count, arm) for arm, count in enumerate(waiting))
         waiting[found[1]] += 1
         for arm in (turn % 5, turn * 2 % 5):
-            waiting[arm] -= waiting[arm] > 0 and turn % 3 > 0
+            if waiting[arm] and turn % 3:
+                fell(waiting, arm)
     assert came > 100
 
 
@@ -333,7 +340,7 @@ def test_the_search_looks_at_few_arms_whatever_their_number() -> None:
             waiting[found[1]] += 1
             given_up = dice.randrange(arms)
             if step % 2 and waiting[given_up]:
-                waiting[given_up] -= 1
+                fell(waiting, given_up)
         return seen / (3 * arms)
 
     assert looks(10_000) < 6

@@ -15,7 +15,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,22 +71,24 @@ class DoublingState:
 
     def __post_init__(self) -> None:
         self.shortlist: Shortlist | None = None
-        self._late: tuple[IndexPolicy, int] | None = None
 
     def choose_late(self, policy: IndexPolicy, step: int) -> None:
         """Let the policy choose as of this step, once the choice is read."""
-        self._late = policy, step
-        self.__dict__.pop("choice", None)
+        self._late: tuple[IndexPolicy, int] | None = (policy, step)
 
-    if not TYPE_CHECKING:
+    def _read_choice(self) -> int | None:
+        if self._late is not None:
+            policy, step = self._late
+            self._set_choice(policy.chosen(self, step))
+        return self._choice
 
-        def __getattr__(self, name: str) -> Any:
-            late = self.__dict__.get("_late")
-            if name != "choice" or late is None:
-                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-            policy, step = late
-            self.choice = policy.chosen(self, step)
-            return self.choice
+    def _set_choice(self, choice: int | None) -> None:
+        self._choice = choice
+        self._late = None
+
+
+# Here and not in the class, where `dataclass` would take the property for the default of the field.
+DoublingState.choice = property(DoublingState._read_choice, DoublingState._set_choice)  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,7 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
                 arm, now = found
                 if now or (state.unseen == len(waiting) and state.choice is None):
                     return arm
-        choice = state.choice
+        choice = state._choice if state._late is None else state.choice  # a property takes longer
         return min(range(len(waiting)), key=waiting.__getitem__) if choice is None else choice
 
     def entry(self, state: DoublingState, action: int) -> tuple[int, tuple[int, ...]]:
@@ -193,7 +195,8 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
 
     def due(self, state: DoublingState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
         """When the arm's unreleased rewards equal its released ones, and make up `opening`; the first one at once."""
-        return count >= episode_length(state.released[key], self.opening)
+        released = state.released[key]
+        return count >= released and count >= episode_length(released, self.opening)  # the first is the usual answer
 
     def learn(self, state: DoublingState, release: Release, step: int) -> None:
         """Take in what was released of an arm, and choose again."""

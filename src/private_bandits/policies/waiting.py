@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import Any
 
 Key = Callable[[int], int | None]
 """The number by which an arm is compared; None: the arm is out, for good."""
 
 
 class Waiting(list[int]):
-    """How many decisions of each arm are open: a list that notes where its numbers fall.
+    """How many decisions of each arm are open. Whoever makes a number smaller adds the arm to `fallen`, before it does.
 
     >>> waiting = Waiting(3)
-    >>> waiting[1] += 1
+    >>> waiting[0] += 1
     >>> waiting, foremost(waiting, waiting, 0, lambda: range(3), waiting.__getitem__)
-    ([0, 1, 0], (0, 0))
+    ([1, 0, 0], (0, 1))
     """
 
     def __init__(self, arms: int) -> None:
         super().__init__([0] * arms)
-        self._fallen: set[int] = set()
+        self.fallen: set[int] = set()
         self._order: _Order | None = None
-
-    def __setitem__(self, arm: Any, count: Any) -> None:
-        if count < self[arm]:
-            self._fallen.add(arm)
-        super().__setitem__(arm, count)
 
     def foremost(
         self, owner: object, level: int, arms: Callable[[], Iterable[int]], key: Key
@@ -35,11 +29,11 @@ class Waiting(list[int]):
         """Find the arm of the least key. What was found for the same owner and level before is used again."""
         order, self._order = self._order, None  # an interrupt below leaves no order, rather than half of one
         if order is None or order.owner is not owner or order.level != level or order.is_long:
-            self._fallen.clear()
+            self.fallen.clear()
             order = _Order(owner, level, arms(), key)
-        elif self._fallen:
-            order.fall(self._fallen, key)
-            self._fallen.clear()
+        elif self.fallen:
+            order.fall(self.fallen, key)
+            self.fallen.clear()
         found = order.first(key)
         self._order = order
         return found
