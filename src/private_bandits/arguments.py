@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
 
@@ -25,21 +25,21 @@ def as_action(policy: str, recommended: Any, actions: int, hidden: bool) -> int:
     return int(recommended)
 
 
-def check_played(played: int | str, names: Sequence[str], offered: Offer | None) -> int:
-    """Return the action that was really played, by its index."""
+def check_played(played: int | str, numbers: Mapping[str, int], offered: Offer | None) -> int:
+    """Return the action that was really played, by its index. numbers: the index of each arm, by its name."""
     if offered is not None:
-        names = [f"action {i}" for i in range(len(offered))]
+        numbers = {f"action {i}": i for i in range(len(offered))}
     if isinstance(played, str):
-        if played not in names:
-            raise InvalidInput(f"played must be one of the arms {list(names)}, got {played!r}")
-        return names.index(played)
+        if played not in numbers:
+            raise InvalidInput(f"played must be one of the arms {list(numbers)}, got {played!r}")
+        return numbers[played]
     try:
         action = -1 if isinstance(played, bool) else operator.index(played)
     except TypeError:
         action = -1
-    if not 0 <= action < len(names):
+    if not 0 <= action < len(numbers):
         # Not named: a reward and an action that changed places would end up in a log.
-        raise InvalidInput(f"played must be an arm from 0 to {len(names) - 1}, or the name of one")
+        raise InvalidInput(f"played must be an arm from 0 to {len(numbers) - 1}, or the name of one")
     return action
 
 

@@ -81,6 +81,7 @@ class Bandit:
         """How the policy failed, if it did."""
         self._midway = False  # whether a reward is taken, or a release written, in part
         self._names = self.policy.arm_names
+        self._numbers = {name: number for number, name in enumerate(self._names)}
         self._limit = settings.max_rewards_per_person
         self._hides_offers = self.policy.private_contexts
         self._waits_for = self.policy.waits_for
@@ -503,7 +504,7 @@ class Bandit:
         opened = self.records.find(key) if type(key) is str else None
         if opened is None:
             opened = self._find(decision)
-        action = opened.action if played is None else check_played(played, self._names, self.offered_to(opened))
+        action = opened.action if played is None else check_played(played, self._numbers, self.offered_to(opened))
         return opened, action, self._range.to_grid(reward, self._steps)
 
     def _find(self, decision: Decision | str) -> OpenDecision:
