@@ -10,28 +10,26 @@ Guaranteed: everything that it says depends on rewards only through `Door.releas
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from private_bandits.arguments import (
     as_action,
     check_person,
     check_played,
-    encoded,
     told_parts,
     was_handed_out,
 )
 from private_bandits.composition import Outgoing
 from private_bandits.episode import Counts, Episode
 from private_bandits.errors import (
-    AgentClosed,
     CapacityExceeded,
     ClosedDecision,
     InvalidInput,
     NoiseFailed,
-    PolicyFailed,
     PrivateBanditsError,
     UnknownDecision,
 )
+from private_bandits.learning import Learning
 from private_bandits.ledger import Release
 from private_bandits.policies import Offer, Policy
 from private_bandits.policies.base import nothing_to_undo
@@ -53,7 +51,7 @@ LARGEST_KEY = 2**62
 _new_tuple = tuple.__new__  # twice as fast as calling the class, in the two calls that everyone waits for
 
 
-class Bandit:
+class Bandit(Learning):
     """Public and private state of one bandit, and the only ways in which they change.
 
     Methods that change something begin with checks, which change nothing. Once `unfinished` is True a change is under
@@ -64,21 +62,14 @@ class Bandit:
     def __init__(
         self, settings: Settings, door: Door, public: PublicState, private: PrivateState, records: Records
     ) -> None:
+        super().__init__(settings.policy.with_budget(door.budget), public, records, door.ledger)
         self.settings = settings
-        self.policy = settings.policy.with_budget(door.budget)
-        """The one policy of this bandit, with the budget that one reward gets."""
         self.door = door
-        self.public = public
         self.private = private
-        self.records = records
         self.arrived = Counts(private.episodes)
         self.unlearned: list[Release] = []
         """Releases that are drawn, and not seen by anyone yet."""
         self.unfinished = False
-        self.ended: str | None = None
-        """Why no change is possible any more."""
-        self.failed: str | None = None
-        """How the policy failed, if it did."""
         self._midway = False  # whether a reward is taken, or a release written, in part
         self._names = self.policy.arm_names
         self._numbers = {name: number for number, name in enumerate(self._names)}
@@ -87,7 +78,6 @@ class Bandit:
         self._waits_for = self.policy.waits_for
         self._prefix = f"{settings.token}-{public.generation}-"
         self._range, self._steps = settings.reward_range, door.grid.steps
-        self._lasting = records.lasting
         self._give_up_after = settings.give_up_after
         # Not called where a policy leaves them as they are: these are the calls that everyone waits for.
         self._notes_arrivals = type(self.policy).arrive is not Policy.arrive
@@ -299,7 +289,7 @@ class Bandit:
             self.public.waiting[decision.action] += 1
         if decision.person is not None:
             self.records.count_rewards_of(decision.person, -1)
-        self._encode_before_draw()  # anew, without the arrival
+        self.encode_before_draw()  # anew, without the arrival
 
     # Releasing and learning.
 
@@ -326,7 +316,7 @@ class Bandit:
         """
         before = self.unfinished
         self.unfinished = True  # in memory too: what a policy missed of a release it would read wrongly from the next
-        self._encode_before_draw()
+        self.encode_before_draw()
         failed: NoiseFailed | None = None
         try:
             self._drawn(self.release(whole))
@@ -386,69 +376,6 @@ class Bandit:
                 return other
         return error
 
-    def learn(self, row: Release) -> None:
-        """Let the policy learn a release. It is in the ledger for good by now, whatever the policy makes of it.
-
-        Were it not, a policy that fails at some values and not at others would choose among draws, and the choice
-        would tell of rewards that no row charges.
-        """
-        failure: BaseException | None = None
-        try:
-            self.policy.learn(self.public.policy, row, self.public.asked + 1)
-        except BaseException as error:
-            failure = error
-        if failure is not None:
-            self._fail(f"at release {row.number}", failure)
-        if self._lasting:
-            self.records.learned(row.number)
-
-    def resume(self, state: Any, learned: int) -> None:
-        """Load the stored state of the policy, and let it learn the releases that it has not learned yet."""
-        failure: BaseException | None = None
-        try:
-            self.public.policy = self.policy.load_state(state)
-        except BaseException as error:
-            failure = error
-        if failure is not None:
-            self._fail("at its stored state", failure)
-        for row in self.door.ledger.rows[learned:]:
-            self.learn(row)
-
-    def encode_changes(self) -> None:
-        """Give the records what the policy has learned, and what arrived, as JSON."""
-        self._encode_learned()
-        if self.policy.changes_on_arrival and self.records.has_arrivals:
-            self.records.arrived(encoded(self.policy.dump_arrivals(self.public.policy)))
-
-    def _encode_before_draw(self) -> None:
-        """Encode what the policy knows besides its releases, so that none of its code runs between draw and record."""
-        if self._lasting and self.policy.changes_on_arrival:
-            self._encode_learned()
-            self.records.arrived(encoded(self.policy.dump_arrivals(self.public.policy)))
-
-    def _encode_learned(self) -> None:
-        """Encode the policy's state where it has learned something that the records do not have yet."""
-        if not self.records.is_behind:
-            return
-        failure: BaseException | None = None
-        try:
-            self.records.encoded(encoded(self.policy.dump_state(self.public.policy)))
-        except BaseException as error:
-            failure = error
-        if failure is not None:
-            self._fail("to write its state down", failure)
-
-    def _fail(self, where: str, failure: BaseException) -> NoReturn:
-        """Stop for good, with everything released in the ledger. Raises what the caller is told.
-
-        The policy's own words are not passed on, nor its frames: they hold what the caller of `tell` told.
-        """
-        self.failed = f"{type(self.policy).__name__} failed {where}, with {type(failure).__name__}"
-        if isinstance(failure, Exception):
-            self.refuse()
-        failure.__context__ = failure.__cause__ = None
-        raise failure.with_traceback(None)
-
     # Starting from a log.
 
     def start_from(self, decisions: int, rows: Sequence[LoggedReward]) -> None:
@@ -467,7 +394,7 @@ class Bandit:
             if person is not None:
                 self.records.count_rewards_of(person, 1)
         self.private.episodes.update(sums)
-        self._encode_before_draw()
+        self.encode_before_draw()
         for key in sorted(sums):
             self._drawn(self.release(self.door.composition.compose(sums[key])))
         self.settle()
@@ -488,16 +415,6 @@ class Bandit:
         """Refuse a change after the end, or in the middle of another one."""
         if self.ended is not None or self.unfinished:
             self.refuse()
-
-    def refuse(self) -> NoReturn:
-        """Say why nothing can be done any more."""
-        if self.failed is not None:
-            raise PolicyFailed(
-                f"{self.failed}. Everything released is in the agent's ledger, and nothing is drawn again. Mend the "
-                "policy, whose learn gets the last row of the ledger, and resume with Agent.open(path) if it has a file"
-            )
-        reason = self.ended or "was interrupted"
-        raise AgentClosed(f"the agent {reason}: resume it with Agent.open(path) if it has a file")
 
     def _check_told(self, decision: Decision | str, reward: Any, played: int | str | None) -> Told:
         key = decision.id if type(decision) is Decision else decision

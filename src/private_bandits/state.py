@@ -56,6 +56,12 @@ class Settings:
             if not re.fullmatch(f"[0-9a-f]{{{digits}}}", getattr(self, name)):
                 raise InvalidInput(f"{name} must be of {digits} hexadecimal digits")
 
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What the caller chose, besides the policy."""
+        names = ("max_rewards_per_person", "unit", "seed", "give_up_after")
+        return {"reward_range": (self.reward_range.low, self.reward_range.high)} | {n: getattr(self, n) for n in names}
+
     def hash_person(self, person: str) -> str:
         """Return the keyed hash that stands for a name."""
         name = person.encode(errors="surrogatepass")  # Python's texts may hold halves of characters

@@ -1,4 +1,4 @@
-"""Makes the door that a policy's rewards go through: for one reward's share of the budget."""
+"""From the settings of an agent: the door that rewards go through, for one reward's share, and the promise."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from private_bandits.budget import Budget
 from private_bandits.errors import InvalidInput
+from private_bandits.guarantee import Guarantee, guarantee_for
 from private_bandits.ledger import Ledger
 from private_bandits.policies import Policy
 from private_bandits.release import Door
@@ -35,6 +36,20 @@ def door_for(settings: Settings, ledger: Ledger) -> Door:
         releases_of_a_reward=max(1, policy.tree_levels),
         factor=policy.factor,
         moments=moments,
+    )
+
+
+def promise_kept(settings: Settings, door: Door, spent: float, delta: float) -> Guarantee:
+    """Return what is promised, and what is spent of it."""
+    return guarantee_for(
+        settings.policy.promise,
+        settings.unit,
+        settings.max_rewards_per_person,
+        spent,
+        delta,
+        private=door.secret,
+        joint=settings.policy.private_contexts,
+        seeded=settings.seed is not None,
     )
 
 
