@@ -182,10 +182,10 @@ def _examine_script(step: Step, dice: random.Random, found: Sensitivity) -> floa
     if found.flaws:
         return 0.0
     worst = 0.0
-    for change in _changes(target, base, most, dice):
+    for change in changes_of(target, base, most, dice):
         other = replay(target, script, change, answers)
         found.replays += 1
-        worst = max(worst, _compare(target, base, other, change, found))
+        worst = max(worst, compare(target, base, other, change, found))
         if found.flaws:
             # Does anything differ between two replays of one world as well? Then the change was not what moved it.
             if replay(target, script, {}, answers).shown != base.shown:
@@ -196,7 +196,7 @@ def _examine_script(step: Step, dice: random.Random, found: Sensitivity) -> floa
     return worst
 
 
-def _changes(target: Target, base: Trace, most: int, dice: random.Random) -> list[Changes]:
+def changes_of(target: Target, base: Trace, most: int, dice: random.Random) -> list[Changes]:
     """One decision at a time, or one row of a log, and the first one told in every way; or all of one person's."""
     others = {number: _other_rewards(share, logged=number < 0) for number, share in base.told.items()}
     if target.private_contexts:
@@ -240,7 +240,7 @@ def _other_people(target: Target, number: int, base: Trace, dice: random.Random)
     return found[: dice.randrange(2)] + dice.sample(found, len(found))  # the worst pair more often
 
 
-def _compare(target: Target, base: Trace, other: Trace, changes: Changes, found: Sensitivity) -> float:
+def compare(target: Target, base: Trace, other: Trace, changes: Changes, found: Sensitivity) -> float:
     """Add what is wrong; returns the cost of the change as a share of the budget."""
     what, many = ("person", "people") if target.private_contexts else ("reward", "rewards")
     where = _where(what, base, changes)

@@ -200,7 +200,7 @@ def examine(
 ) -> Outcome:
     """Search, learn, test."""
     dice = random.Random(seed)  # noqa: S311  (chooses scripts)
-    scenario = _search(target, claim, worlds, look, effort, dice, advance)
+    scenario = search(target, claim, worlds, look, effort, dice, advance)
     p, q = worlds.run(scenario, effort.learn, look)
     advance(0.5)
     tests = _choose(p, q, claim, look, effort.test, failure / TESTS / len(STAGES))
@@ -243,7 +243,7 @@ def _outcome(
     )
 
 
-def _search(
+def search(
     target: Target,
     claim: Claim,
     worlds: Worlds,
