@@ -19,15 +19,17 @@ import re
 import time
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 import private_bandits as pb
-from private_bandits.agent import _Told
+from private_bandits.agent import bandit_of
+from private_bandits.bandit import Bandit, LoggedReward, Told
 from private_bandits.budget import NoiseKind
 from private_bandits.composition import Combined, Correlated, Factored, Outgoing
 from private_bandits.episode import Episode, HiddenTotals
@@ -36,11 +38,13 @@ from private_bandits.ledger import Ledger, Release
 from private_bandits.noise import ExactNoise, Mechanism
 from private_bandits.policies.doubling import DoublingState
 from private_bandits.release import Door
-from private_bandits.state import PrivateState, PublicState, Settings
+from private_bandits.rewards import RewardRange
+from private_bandits.state import OpenDecision, Settings
 from private_bandits.storage.sqlite import SqliteStore
 
 StrPath = str | os.PathLike[str]
 Factory = TypeVar("Factory", bound=Callable[..., Any])
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -101,55 +105,92 @@ def correct(*, rho: float = 0.5) -> Callable[[Factory], Factory]:
 # A. White specimens.
 
 
-def _policy(rho: float = 0.5, arms: int = 2, kind: type[pb.AdaCUCB] = pb.AdaCUCB) -> pb.AdaCUCB:
+def small_policy(rho: float = 0.5, arms: int = 2, kind: type[pb.AdaCUCB] = pb.AdaCUCB) -> pb.AdaCUCB:
     """The simplest there is: every release by itself, and forgotten with the next."""
     return kind(n_arms=arms, budget=pb.zCDP(rho), beta=1, variant="paper")
 
 
+@cache
+def running(machine: type[Bandit]) -> type[pb.Agent]:
+    """Agents that run this state machine."""
+    return type(f"{machine.__name__}Agent", (pb.Agent,), {"bandit_type": machine})
+
+
 def _with_noise(source: ExactNoise, rho: float = 0.5, arms: int = 2) -> pb.Agent:
     """An agent whose door takes its noise from elsewhere."""
-    agent = pb.Agent(_policy(rho, arms))
-    agent._door._noise = source
+    agent = pb.Agent(small_policy(rho, arms))
+    bandit_of(agent).door.noise = source
     return agent
 
 
-def _with_door(door: type[Door], rho: float = 0.5, arms: int = 2) -> pb.Agent:
-    """An agent with another door."""
-    agent = pb.Agent(_policy(rho, arms))
-    agent._door = door(agent._door.budget, agent._door.reward_range, agent._door.ledger, None)
+def _with_door(agent: pb.Agent, door: type[Door]) -> pb.Agent:
+    """An agent with another door for the same budget."""
+    bandit, policy = bandit_of(agent), agent.policy
+    old = bandit.door
+    bandit.door = door(old.budget, old.reward_range, old.ledger, None, policy.weight_room, factor=policy.factor)
+    assert bandit.door.grid == old.grid, "rewards are put on the grid of the first door"
     return agent
 
 
-def _choose_again(agent: pb.Agent) -> None:
+def _rewritten(door: Door, row: Release) -> Release:
+    """Have the ledger say this of the last release, and count it so."""
+    door.ledger = Ledger([*door.ledger.rows[:-1], row])
+    return row
+
+
+def _choose_again(bandit: Bandit) -> None:
     """What the policy's learn does after a release, with the means as they stand."""
-    state: DoublingState = agent._public.policy
+    state: DoublingState = bandit.public.policy
     seen = [a for a, n in enumerate(state.last) if n]
     if seen:
         counts, means = np.array([state.last[a] for a in seen], float), np.array([state.means[a] for a in seen])
-        policy: pb.AdaCUCB = agent._policy  # type: ignore[assignment]
-        index = policy.index(means, counts, agent._public.asked + 1, state.high - state.low)
+        policy: pb.AdaCUCB = bandit.policy  # type: ignore[assignment]
+        index = policy.index(means, counts, bandit.public.asked + 1, state.high - state.low)
         state.choice = seen[int(index.argmax())]
 
 
-class _Keeping(pb.Agent):
+def _open_sums(bandit: Bandit) -> list[float]:
+    return [e.totals.reveal()[0] / e.grid.steps for e in bandit.private.episodes.values()]
+
+
+def open_decisions(bandit: Bandit) -> list[OpenDecision]:
+    """Oldest first."""
+    every = (bandit.records.numbered(number) for number in range(1, bandit.public.asked + 1))
+    return [decision for decision in every if decision is not None]
+
+
+class _Keeping(Bandit):
     """Keeps the raw sums that it has released."""
 
-    def _wire(
-        self, settings: Settings, file: SqliteStore | None, door: Door, public: PublicState, private: PrivateState
-    ) -> None:
-        super()._wire(settings, file, door, public, private)
-        self._kept: dict[int, Episode] = {}
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.kept: dict[int, Episode] = {}
 
-    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
-        self._kept[episode.key] = episode.with_one_more(weight, reward)
-        return super()._release(episode, weight, reward, whole)
+    def release(self, whole: Outgoing) -> Release:
+        assert isinstance(whole, Episode)
+        self.kept[whole.key] = whole
+        return super().release(whole)
 
-    def _draw_anew(self) -> None:
-        door, state = self._door, self._public.policy
-        for key, full in self._kept.items():
-            noise = door._noise.calibrate("gaussian", door.budget.level, full.sensitivity_l2, 1, len(door.ledger) + 1)
+    def draw_anew(self) -> None:
+        door, state = self.door, self.public.policy
+        for key, full in self.kept.items():
+            noise = door.noise.calibrate("gaussian", door.level, full.sensitivity_l2, 1, len(door.ledger) + 1)
             state.means[key] = noise(full.totals)[0] / full.grid.steps / full.count
         _choose_again(self)
+
+
+class _KeepingAgent(pb.Agent):
+    bandit_type = _Keeping
+
+    @property
+    def _keeping(self) -> _Keeping:
+        bandit = bandit_of(self)
+        assert isinstance(bandit, _Keeping)
+        return bandit
+
+    def _raw_means(self) -> dict[int, float]:
+        kept = self._keeping.kept
+        return {key: full.totals.reveal()[0] / full.grid.steps / full.count for key, full in kept.items()}
 
 
 # Correct ones.
@@ -158,13 +199,13 @@ class _Keeping(pb.Agent):
 @correct()
 def make_white_plain(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
     """Correct: the package's own AdaC-UCB with two arms."""
-    return pb.Agent(_policy(), path=path, seed=seed)
+    return pb.Agent(small_policy(), path=path, seed=seed)
 
 
 @correct(rho=0.1)
 def make_white_small_budget(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
     """Correct: the package's own AdaC-UCB with four arms and rho = 0.1."""
-    return pb.Agent(_policy(0.1, arms=4), path=path, seed=seed)
+    return pb.Agent(small_policy(0.1, arms=4), path=path, seed=seed)
 
 
 @correct()
@@ -187,7 +228,7 @@ class _Sampling(pb.AdaCUCB):
 @correct()
 def make_white_thompson_on_releases() -> pb.Agent:
     """Correct: every ask draws anew around the released means, which is post-processing of releases."""
-    return pb.Agent(_policy(kind=_Sampling))
+    return pb.Agent(small_policy(kind=_Sampling))
 
 
 class _Weighted(pb.AdaCUCB):
@@ -203,47 +244,47 @@ class _Weighted(pb.AdaCUCB):
 @correct(rho=1.0)
 def make_white_weight_three() -> pb.Agent:
     """Correct: rewards enter with weight three, and the noise is calibrated to that."""
-    return pb.Agent(_policy(1.0, kind=_Weighted))
+    return pb.Agent(small_policy(1.0, kind=_Weighted))
 
 
 class _AnyoneAgent(pb.Agent):
     """Takes an ask without a person as that of a new one."""
 
     def ask(self, n: Any = None, *, actions: Any = None, person: str | None = None) -> Any:
-        return super().ask(n, actions=actions, person=person or f"somebody {self._public.asked}")
+        return super().ask(n, actions=actions, person=person or f"somebody {bandit_of(self).public.asked}")
 
 
 @correct()
 def make_white_person(path: StrPath | None = None) -> pb.Agent:
     """Correct: two rewards a person at most, and rho = 0.5 for both of them together (0.125 for one)."""
-    return _AnyoneAgent(_policy(), max_rewards_per_person=2, unit="person", path=path)
+    return _AnyoneAgent(small_policy(), max_rewards_per_person=2, unit="person", path=path)
 
 
 # Broken: when noise is drawn, and how much of it.
 
 
 class _RedrawAtAsk(_Keeping):
-    def _decide(self, person: str | None, offered: Any) -> pb.Decision:
-        self._draw_anew()
-        return super()._decide(person, offered)
+    def decide(self, person: str | None, offered: Any) -> pb.Decision:
+        self.draw_anew()
+        return super().decide(person, offered)
 
 
 @specimen(cost=math.inf)
 def make_white_redraw_at_ask() -> pb.Agent:
     """Every ask draws the noise of the last sums anew: rho times the number of asks, without bound."""
-    return _RedrawAtAsk(_policy())
+    return running(_RedrawAtAsk)(small_policy())
 
 
-class _RedrawAtEstimates(_Keeping):
+class _RedrawAtEstimates(_KeepingAgent):
     def estimates(self, delta: float = 0.05) -> list[pb.Estimate]:
-        self._draw_anew()
+        self._keeping.draw_anew()
         return super().estimates(delta)
 
 
 @specimen(cost=math.inf, shows="estimates")
 def make_white_redraw_at_estimates() -> pb.Agent:
     """Every look at the estimates draws the noise anew: rho times the number of looks, without bound."""
-    return _RedrawAtEstimates(_policy())
+    return _RedrawAtEstimates(small_policy())
 
 
 class _HalfSensitivity(ExactNoise):
@@ -259,7 +300,7 @@ def make_white_half_sensitivity() -> pb.Agent:
 
 class _FirstRawDoor(Door):
     def release(self, episode: Outgoing) -> Release:
-        self._noise = _Raw() if episode.label.endswith("/1") else ExactNoise()
+        self.noise = _Raw() if episode.label.endswith("/1") else ExactNoise()
         return super().release(episode)
 
 
@@ -271,7 +312,7 @@ class _Raw(ExactNoise):
 @specimen(cost=math.inf)
 def make_white_first_pull_raw() -> pb.Agent:
     """The first release of each arm, of one reward, has no noise while its row says it has: infinite."""
-    return _with_door(_FirstRawDoor)
+    return _with_door(pb.Agent(small_policy()), _FirstRawDoor)
 
 
 class _OtherDraw(ExactNoise):
@@ -342,8 +383,7 @@ class _FloatDoor(Door):
     def release(self, episode: Outgoing) -> Release:
         exact = super().release(episode)
         value = episode.totals.reveal()[0] / episode.grid.steps + random.gauss(0.0, exact.noise_sd)
-        self.ledger._rows[-1] = row = replace(exact, values=(value,))
-        return row
+        return _rewritten(self, replace(exact, values=(value,)))
 
 
 @specimen(cost=math.inf, shows="ledger", hard=True)
@@ -352,7 +392,7 @@ def make_white_float_noise_on_float_sum() -> pb.Agent:
 
     Released values do not lie on the grid of the sums. No statistic of actions shows it.
     """
-    return _with_door(_FloatDoor)
+    return _with_door(pb.Agent(small_policy()), _FloatDoor)
 
 
 class _ReusedNoise(ExactNoise):
@@ -373,8 +413,12 @@ class _ReusedNoise(ExactNoise):
 
 
 class _ReusingDoor(Door):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.sources: dict[int, _ReusedNoise] = {}
+
     def release(self, episode: Outgoing) -> Release:
-        self._noise = self.__dict__.setdefault("_sources", {}).setdefault(episode.key, _ReusedNoise())
+        self.noise = self.sources.setdefault(episode.key, _ReusedNoise())
         return super().release(episode)
 
 
@@ -384,7 +428,7 @@ def make_white_noise_reused_per_arm() -> pb.Agent:
 
     Plain in the ledger and the estimates; in the actions only as far as they show differences.
     """
-    return _with_door(_ReusingDoor)
+    return _with_door(pb.Agent(small_policy()), _ReusingDoor)
 
 
 @specimen(cost=math.inf)
@@ -395,7 +439,7 @@ def make_white_noise_shared_by_arms() -> pb.Agent:
 
 class _DataSensitivityDoor(Door):
     def release(self, episode: Outgoing) -> Release:
-        self._noise = _SensitivityOf(max(1, episode.totals.reveal()[0] // episode.count))
+        self.noise = _SensitivityOf(max(1, episode.totals.reveal()[0] // episode.count))
         return super().release(episode)
 
 
@@ -410,7 +454,7 @@ class _SensitivityOf(ExactNoise):
 @specimen(cost=math.inf)
 def make_white_sensitivity_from_data() -> pb.Agent:
     """The sensitivity is the mean of the rewards seen, not of those possible; the row even tells it: infinite."""
-    return _with_door(_DataSensitivityDoor)
+    return _with_door(pb.Agent(small_policy()), _DataSensitivityDoor)
 
 
 class _Spill(ExactNoise):
@@ -429,16 +473,18 @@ class _Spill(ExactNoise):
         return replace(exact, draw=draw)
 
 
-class _WrongArm(pb.Agent):
-    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
-        source = self._door._noise
-        assert isinstance(source, _Spill)
-        refused = super()._take(told)
-        if source.spilled is not None:
-            state = self._public.policy
-            other = (told[2] + 1) % len(state.means)
-            state.means[other] += source.spilled / self._steps / max(1, state.last[other])
-            source.spilled = None
+class _WrongArm(Bandit):
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.door.noise = self.spill = _Spill()
+
+    def take(self, told: Told) -> pb.errors.PrivateBanditsError | None:
+        refused = super().take(told)
+        if self.spill.spilled is not None:
+            state = self.public.policy
+            other = (told[1] + 1) % len(state.means)
+            state.means[other] += self.spill.spilled / self.door.grid.steps / max(1, state.last[other])
+            self.spill.spilled = None
             _choose_again(self)
         return refused
 
@@ -446,9 +492,7 @@ class _WrongArm(pb.Agent):
 @specimen(cost=math.inf)
 def make_white_noise_on_wrong_arm() -> pb.Agent:
     """Noise of the right size goes to the next arm's mean, and the told arm's sum leaves raw: infinite."""
-    agent = _WrongArm(_policy())
-    agent._door._noise = _Spill()
-    return agent
+    return running(_WrongArm)(small_policy())
 
 
 # Broken: which rewards are in a sum, and when it is released.
@@ -459,58 +503,65 @@ class _Eager(pb.AdaCUCB):
         return super().due(state, key, count, arrived) or getattr(self, "rich", False)
 
 
-class _EndsWhenRich(pb.Agent):
-    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
-        episode = self._private.episodes.get(told[2])
-        total = told[3] + (episode.totals.reveal()[0] if episode else 0)
-        object.__setattr__(self._policy, "rich", total >= 2 * self._steps)
-        return super()._take(told)
+class _EndsWhenRich(Bandit):
+    def take(self, told: Told) -> pb.errors.PrivateBanditsError | None:
+        object.__setattr__(self.policy, "rich", _sum_with(self, told) >= 2 * self.door.grid.steps)
+        return super().take(told)
+
+
+def _sum_with(bandit: Bandit, told: Told) -> int:
+    """The sum that a reward goes into, with the reward, in steps of the grid."""
+    _, played, reward = told
+    episode = bandit.private.episodes.get(played)
+    return reward + (episode.totals.reveal()[0] if episode else 0)
 
 
 @specimen(cost=math.inf)
 def make_white_ends_when_rich(seed: int | None = None) -> pb.Agent:
     """An episode ends as soon as its rewards sum to two, whose time everybody sees: infinite."""
-    return _EndsWhenRich(_policy(kind=_Eager), seed=seed)
+    return running(_EndsWhenRich)(small_policy(kind=_Eager), seed=seed)
 
 
-class _CountsTwice(pb.Agent):
-    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
-        row = super()._release(episode, weight, reward, whole)
-        self._private.episodes[episode.key].add(weight, reward)
+class _CountsTwice(Bandit):
+    last: tuple[tuple[int, ...], int] | None = None
+
+    def compose(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Outgoing:
+        self.last = weight, reward
+        return super().compose(episode, weight, reward)
+
+    def release(self, whole: Outgoing) -> Release:
+        row = super().release(whole)
+        if self.last is not None:
+            self.private.episodes[whole.key].add(*self.last)
+            self.last = None
         return row
 
 
 @specimen(cost=1.0, hard=True)
 def make_white_reward_in_two_episodes(seed: int | None = None) -> pb.Agent:
     """The last reward of each episode is the first of the next one too: 2 rho for it."""
-    return _CountsTwice(_policy(), seed=seed)
-
-
-def _next_goes_on(agent: pb.Agent, full: Episode) -> None:
-    """Have the open episode start with everything that was released."""
-    data = full.dump() | {"number": full.number + 1}
-    agent._private.episodes[full.key] = Episode.load(data, full.grid)
+    return running(_CountsTwice)(small_policy(), seed=seed)
 
 
 class _NeverForgets(_Keeping):
-    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
-        row = super()._release(episode, weight, reward, whole)
-        _next_goes_on(self, self._kept[episode.key])
+    def release(self, whole: Outgoing) -> Release:
+        row = super().release(whole)
+        full = self.kept[whole.key]
+        self.private.episodes[whole.key] = Episode.load(full.dump() | {"number": full.number + 1}, full.grid)
         return row
 
 
 @specimen(rho=0.1, cost=math.inf, hard=True)
 def make_white_cumulative_uncharged() -> pb.Agent:
     """Each release holds all rewards of the arm so far and is charged as one: rho times the number of releases."""
-    return _NeverForgets(_policy(0.1))
+    return running(_NeverForgets)(small_policy(0.1))
 
 
 class _HonestRowsDoor(Door):
     def release(self, episode: Outgoing) -> Release:
         row = super().release(episode)
         covered = {f"{episode.key}/{i}": 1.0 for i in range(1, int(re.split("[/-]", episode.label)[-1]) + 1)}
-        self.ledger._rows[-1] = row = replace(row, episodes=covered)
-        return row
+        return _rewritten(self, replace(row, episodes=covered))
 
 
 class _SkippingLedger(Ledger):
@@ -519,7 +570,9 @@ class _SkippingLedger(Ledger):
         return max((row.cost for row in self), default=0.0)
 
 
-class _TotalSkips(_NeverForgets):
+class _TotalSkips(pb.Agent):
+    bandit_type = _NeverForgets
+
     @property
     def ledger(self) -> Ledger:
         return _SkippingLedger(super().ledger.rows)
@@ -528,16 +581,15 @@ class _TotalSkips(_NeverForgets):
 @specimen(cost=math.inf, hard=True)
 def make_white_total_skips_rows() -> pb.Agent:
     """Cumulative sums whose rows say so, under a total that counts the dearest row only: rho a release."""
-    agent = _TotalSkips(_policy())
-    agent._door = _HonestRowsDoor(agent._door.budget, agent._door.reward_range, agent._door.ledger, None)
-    return agent
+    return _with_door(_TotalSkips(small_policy()), _HonestRowsDoor)
 
 
-class _RoundsSum(pb.Agent):
-    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
-        total = episode.totals.reveal()[0] + reward
-        episode.totals = HiddenTotals([round(total / self._steps) * self._steps - reward])
-        return super()._release(episode, weight, reward)
+class _RoundsSum(Bandit):
+    def release(self, whole: Outgoing) -> Release:
+        assert isinstance(whole, Episode)
+        steps = whole.grid.steps
+        whole.totals = HiddenTotals([round(whole.totals.reveal()[0] / steps) * steps])
+        return super().release(whole)
 
 
 @specimen(cost=2.0, hard=True)
@@ -546,19 +598,25 @@ def make_white_rounded_after_sum() -> pb.Agent:
 
     4 rho, but only where the other rewards sum to something and a half.
     """
-    return _RoundsSum(_policy())
+    return running(_RoundsSum)(small_policy())
 
 
-class _NoClip(pb.Agent):
-    def _check_told(self, decision: pb.Decision | str, reward: Any, played: int | str | None) -> _Told:
-        key, opened, action, _ = super()._check_told(decision, reward, played)
-        return key, opened, action, round(self._steps * float(reward))
+class _NoClip(Bandit):
+    def __init__(self, settings: Settings, *parts: Any) -> None:
+        bounds = settings.reward_range
+        super().__init__(replace(settings, reward_range=_Unclipped(bounds.low, bounds.high)), *parts)
+
+
+class _Unclipped(RewardRange):
+    def to_grid(self, reward: Any, grid: int) -> int:
+        super().to_grid(reward, grid)  # refuses what is no number
+        return round(grid * (float(reward) - self.low) / self.width)
 
 
 @specimen(cost=math.inf, shows="rewards out of range")
 def make_white_no_clip(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
     """Rewards are not clipped: one of 100 moves the sum by 100. Infinite; none where rewards stay in [0, 1]."""
-    return _NoClip(_policy(), path=path, seed=seed)
+    return running(_NoClip)(small_policy(), path=path, seed=seed)
 
 
 class _GivesUpBad(pb.Agent):
@@ -572,62 +630,73 @@ class _GivesUpBad(pb.Agent):
 @specimen(cost=math.inf)
 def make_white_gives_up_bad(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
     """A reward below 0.25 counts as one that never came, which shows in when sums are released: infinite."""
-    return _GivesUpBad(_policy(), path=path, seed=seed)
+    return _GivesUpBad(small_policy(), path=path, seed=seed)
 
 
-class _LateEnters(pb.Agent):
-    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
-        key, decision, played, reward = told
-        state, released_at = self._public.policy, self.__dict__.setdefault("_released_at", {})
-        if decision.number <= released_at.get(played, 0):
-            self._give_up(key, decision)
-            state.means[played] += reward / self._steps / state.last[played]
-            _choose_again(self)
-            return None
-        before = state.releases[played]
-        refused = super()._take(told)
-        if state.releases[played] > before:
-            released_at[played] = self._public.asked
-        return refused
+class _LateEnters(Bandit):
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.released_at: dict[int, int] = {}
+
+    def take(self, told: Told) -> pb.errors.PrivateBanditsError | None:
+        decision, played, reward = told
+        if decision.number > self.released_at.get(played, 0):
+            return super().take(told)
+        self.give_up(decision.id)
+        state = self.public.policy
+        state.means[played] += reward / self.door.grid.steps / state.last[played]
+        _choose_again(self)
+        return None
+
+    def learn(self, row: Release) -> None:
+        super().learn(row)
+        self.released_at[row.key] = self.public.asked
 
 
 @specimen(cost=math.inf, shows="late rewards")
 def make_white_late_reward_enters_release(seed: int | None = None) -> pb.Agent:
     """A reward of a decision older than its arm's last release goes into the released mean, raw: infinite."""
-    return _LateEnters(_policy(), seed=seed)
+    return running(_LateEnters)(small_policy(), seed=seed)
 
 
-class _TakesTwice(pb.Agent):
-    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
-        refused = super()._take(told)
+class _TakesTwice(Bandit):
+    def take(self, told: Told) -> pb.errors.PrivateBanditsError | None:
+        refused = super().take(told)
         if refused is None:
-            self._reopen(told[0], told[1])
+            decision = told[0]
+            self.records.reopened(decision, None)
+            self.public.waiting[decision.action] += 1
         return refused
 
 
 @specimen(cost=math.inf, shows="telling twice")
 def make_white_takes_twice(seed: int | None = None) -> pb.Agent:
     """A decision stays open when its reward is told: told k times it counts k times, k^2 rho. None if told once."""
-    return _TakesTwice(_policy(), seed=seed)
+    return running(_TakesTwice)(small_policy(), seed=seed)
 
 
-class _Peeks(pb.Agent):
-    def _decide(self, person: str | None, offered: Any) -> pb.Decision:
-        sums = {k: e.totals.reveal()[0] / e.count for k, e in self._private.episodes.items() if e.count > 1}
+class _Peeks(Bandit):
+    def decide(self, person: str | None, offered: Any) -> pb.Decision:
+        sums = {k: e.totals.reveal()[0] / e.count for k, e in self.private.episodes.items() if e.count > 1}
         if sums:
-            self._public.policy.choice = max(sums, key=sums.__getitem__)
-        return super()._decide(person, offered)
+            self.public.policy.choice = max(sums, key=sums.__getitem__)
+        return super().decide(person, offered)
 
 
 @specimen(cost=math.inf)
 def make_white_peeks(seed: int | None = None) -> pb.Agent:
     """The arm with the best mean of rewards not released yet is recommended: infinite."""
-    return _Peeks(_policy(arms=3), seed=seed)
+    return running(_Peeks)(small_policy(arms=3), seed=seed)
+
+
+class _NobodyCounted(Bandit):
+    def take(self, told: Told) -> pb.errors.PrivateBanditsError | None:
+        decision, played, reward = told
+        return super().take((decision._replace(person=None), played, reward))
 
 
 class _NoLimit(_AnyoneAgent):
-    def _within_limit(self, person: str) -> bool:
-        return True
+    bandit_type = _NobodyCounted
 
 
 @specimen(cost=math.inf, shows="person")
@@ -636,7 +705,7 @@ def make_white_no_person_limit(path: StrPath | None = None) -> pb.Agent:
 
     One reward costs rho/4, as it should; what is broken is the promise per person.
     """
-    return _NoLimit(_policy(), max_rewards_per_person=2, unit="person", path=path)
+    return _NoLimit(small_policy(), max_rewards_per_person=2, unit="person", path=path)
 
 
 # Linear bandits: several sums leave together.
@@ -645,7 +714,7 @@ def make_white_no_person_limit(path: StrPath | None = None) -> pb.Agent:
 def _linear(rho: float = 0.5, noise: ExactNoise | None = None) -> pb.Agent:
     agent = pb.Agent(pb.AdaCGOPE.example(pb.zCDP(rho)))
     if noise is not None:
-        agent._door._noise = noise
+        bandit_of(agent).door.noise = noise
     return agent
 
 
@@ -697,37 +766,40 @@ def make_white_linear_correlated_noise() -> pb.Agent:
     return _linear(noise=_Mixed(0.99))
 
 
+class _LargestEntry(Combined):
+    @property
+    def sensitivity_l2(self) -> int:
+        assert self.weights is not None
+        return self.grid.steps * round(max(abs(w) for row in self.weights for w in row) * self.unit)
+
+
 class _LargestEntryDoor(Door):
     def combine(self, episodes: Any, weights: Any) -> Combined:
-        whole = super().combine(episodes, weights)
-        assert whole.weights is not None
-        whole._max_squared = round(max(abs(w) for row in whole.weights for w in row) * whole.unit) ** 2
-        return whole
+        return _LargestEntry(episodes, weights)
 
 
 @specimen(cost=0.55)
 def make_white_linear_columns_ignored() -> pb.Agent:
     """The sensitivity is the largest single weight, not the norm of a column: more than rho."""
-    agent = _linear()
-    agent._door = _LargestEntryDoor(agent._door.budget, agent._door.reward_range, agent._door.ledger, None, 2**9)
-    return agent
+    return _with_door(_linear(), _LargestEntryDoor)
 
 
-class _KeepsSums(pb.Agent):
-    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
-        others = {key: old for key, old in self._private.episodes.items() if key != episode.key}
-        row = super()._release(episode, weight, reward, whole)
-        for key, old in others.items():
-            again = self._private.episodes[key]
-            again.totals, again.count, again.weight_sums = old.totals, old.count, list(old.weight_sums)
-            again.max_squared, again.max_l1 = old.max_squared, old.max_l1
+class _KeepsSums(Bandit):
+    def release(self, whole: Outgoing) -> Release:
+        before = {key: self.private.episodes[key] for key in whole.keys}
+        row = super().release(whole)
+        for key, count in zip(whole.keys, whole.counts, strict=True):
+            old, again = before[key], self.private.episodes[key]
+            if count == old.count:  # the one with a reward more is the one that was due
+                again.totals, again.count, again.weight_sums = old.totals, old.count, list(old.weight_sums)
+                again.max_squared, again.max_l1 = old.max_squared, old.max_l1
         return row
 
 
 @specimen(cost=math.inf)
 def make_white_linear_forgets_only_one_sum() -> pb.Agent:
     """Only the sum that ended the phase starts anew; the others are released again in every phase: rho each time."""
-    return _KeepsSums(pb.AdaCGOPE.example(pb.zCDP(0.5)))
+    return running(_KeepsSums)(pb.AdaCGOPE.example(pb.zCDP(0.5)))
 
 
 # Releases that hold earlier episodes again.
@@ -746,13 +818,6 @@ def _contextual(rho: float = 0.5) -> pb.AdaCOFUL:
 Again = pb.AdaCUCB | pb.AdaCOFUL
 
 
-def _again_with_door(policy: Again, door: type[Door]) -> pb.Agent:
-    agent = pb.Agent(policy)
-    old = agent._door
-    agent._door = door(old.budget, old.reward_range, old.ledger, None, policy.weight_room, factor=policy.factor)
-    return agent
-
-
 @correct()
 def make_white_again_doubling(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
     """Correct: AdaC-UCB whose releases hold half of the arm's episode before."""
@@ -765,30 +830,33 @@ def make_white_again_contextual(path: StrPath | None = None, seed: int | None = 
     return pb.Agent(_contextual(), path=path, seed=seed)
 
 
-class _PerReleaseDoor(Door):
+class _WholeBudget(ExactNoise):
     """Noise as if every reward were in one release."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._per_release = self.budget
+    def __init__(self, level: float) -> None:
+        self.level = level
+
+    def calibrate(self, kind: NoiseKind, level: float, sensitivity: int, dimension: int, number: int) -> Mechanism:
+        return super().calibrate(kind, self.level, sensitivity, dimension, number)
+
+
+def per_release(agent: pb.Agent) -> pb.Agent:
+    """An agent that spends the whole budget at every release."""
+    door = bandit_of(agent).door
+    door.noise = _WholeBudget(door.budget.level)
+    return agent
 
 
 @specimen(cost=0.625)
 def make_white_again_per_release_doubling() -> pb.Agent:
     """Every release has noise for the whole budget, and the rows say so: 5/4 rho for a reward in two of them."""
-    return _again_with_door(_doubling(), _PerReleaseDoor)
+    return per_release(pb.Agent(_doubling()))
 
 
 @specimen(cost=0.69)
 def make_white_again_per_release_contextual() -> pb.Agent:
     """The same with AdaC-OFUL: the column of three releases, 1.39 rho."""
-    return _again_with_door(_contextual(), _PerReleaseDoor)
-
-
-def _rewritten(door: Door, row: Release) -> Release:
-    """Have the ledger say this of the last release, and count it so."""
-    door.ledger = Ledger([*door.ledger.rows[:-1], row])
-    return row
+    return per_release(pb.Agent(_contextual()))
 
 
 class _OnlyNewestDoor(Door):
@@ -799,20 +867,16 @@ class _OnlyNewestDoor(Door):
         return _rewritten(self, replace(row, episodes={episode.label: 1.0}))
 
 
-class _HidingDoor(_PerReleaseDoor, _OnlyNewestDoor):
-    pass
-
-
 @specimen(cost=0.625)
 def make_white_again_hidden_doubling() -> pb.Agent:
     """Noise for the whole budget in every release, whose row tells of its newest episode only: 5/4 rho."""
-    return _again_with_door(_doubling(), _HidingDoor)
+    return per_release(_with_door(pb.Agent(_doubling()), _OnlyNewestDoor))
 
 
 @specimen(cost=0.69)
 def make_white_again_hidden_contextual() -> pb.Agent:
     """The same with AdaC-OFUL: 1.39 rho."""
-    return _again_with_door(_contextual(), _HidingDoor)
+    return per_release(_with_door(pb.Agent(_contextual()), _OnlyNewestDoor))
 
 
 class _SmallerRowsDoor(Door):
@@ -830,19 +894,19 @@ def make_white_again_smaller_rows_doubling() -> pb.Agent:
 
     rho is kept, but whoever reads the ledger is told of less.
     """
-    return _again_with_door(_doubling(), _SmallerRowsDoor)
+    return _with_door(pb.Agent(_doubling()), _SmallerRowsDoor)
 
 
 @specimen(cost=0.5, shows="ledger")
 def make_white_again_smaller_rows_contextual() -> pb.Agent:
     """The same with AdaC-OFUL."""
-    return _again_with_door(_contextual(), _SmallerRowsDoor)
+    return _with_door(pb.Agent(_contextual()), _SmallerRowsDoor)
 
 
 def _endless(policy: Again, factor: Factor) -> pb.Agent:
     """Releases by another factor than the one that the noise is for."""
     agent = pb.Agent(policy)
-    agent._door.composition = Factored(factor)
+    bandit_of(agent).door.composition = Factored(factor)
     return agent
 
 
@@ -858,153 +922,149 @@ def make_white_again_third_doubling() -> pb.Agent:
     return _endless(_doubling(), Factor((2, 1, 1), 2))
 
 
-class _Remembering(pb.Agent):
+class _Remembering(Bandit):
     """Keeps the raw sum of each last release, and has the policy learn another value in its place."""
 
-    def _wire(
-        self, settings: Settings, file: SqliteStore | None, door: Door, public: PublicState, private: PrivateState
-    ) -> None:
-        super()._wire(settings, file, door, public, private)
-        self._last: dict[int, tuple[Correlated, Release]] = {}
-        self._before: dict[int, dict[str, Any]] = {}
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.last: dict[int, tuple[Correlated, Release]] = {}
+        self.before: dict[int, dict[str, Any]] = {}
 
-    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
-        whole = whole or self._whole(episode, weight, reward)
-        row = super()._release(episode, weight, reward, whole)
-        self._last[row.key] = whole, row
+    def release(self, whole: Outgoing) -> Release:
+        assert isinstance(whole, Correlated)
+        row = super().release(whole)
+        self.last[row.key] = whole, row
         return row
 
-    def _learn(self, row: Release) -> None:
-        self._before[row.key] = json.loads(json.dumps(self._policy.dump_state(self._public.policy)))
-        super()._learn(row)
+    def learn(self, row: Release) -> None:
+        self.before[row.key] = json.loads(json.dumps(self.policy.dump_state(self.public.policy)))
+        super().learn(row)
 
-    def _learn_instead(self, key: int, totals: list[int]) -> None:
+    def learn_instead(self, key: int, totals: list[int]) -> None:
         """As if these, in steps of the grid, had been released last."""
-        whole, row = self._last[key]
-        step = self._range.width / whole.grid.steps / whole.unit
-        values = tuple(
-            step * y + self._range.low * w / whole.unit for y, w in zip(totals, whole.weight_sums, strict=True)
-        )
-        self._public.policy = self._policy.load_state(self._before[key])
-        self._policy.learn(self._public.policy, replace(row, values=values), self._public.asked + 1)
+        whole, row = self.last[key]
+        bounds = self.settings.reward_range
+        step, low = bounds.width / whole.grid.steps / whole.unit, bounds.low / whole.unit
+        values = tuple(step * y + low * w for y, w in zip(totals, whole.weight_sums, strict=True))
+        self.public.policy = self.policy.load_state(self.before[key])
+        self.policy.learn(self.public.policy, replace(row, values=values), self.public.asked + 1)
 
-    def _draw_through_door(self, key: int) -> None:
-        whole, row = self._last[key]
-        door = self._door
-        noise = door._noise.calibrate(
-            "gaussian", door._per_release.level, whole.sensitivity_l2, len(whole.weight_sums), row.number
-        )
-        self._learn_instead(key, noise(whole.totals))
+    def draw_through_door(self, key: int) -> None:
+        whole, row = self.last[key]
+        size, door = len(whole.weight_sums), self.door
+        noise = door.noise.calibrate("gaussian", door.level, whole.sensitivity_l2, size, row.number)
+        self.learn_instead(key, noise(whole.totals))
 
-    def _draw_from(self, generator: Any, key: int) -> None:
-        whole, row = self._last[key]
-        self._learn_instead(key, [round(t + row.scale * generator.normal()) for t in whole.totals.reveal()])
+    def draw_from(self, generator: Any, key: int) -> None:
+        whole, row = self.last[key]
+        self.learn_instead(key, [round(t + row.scale * generator.normal()) for t in whole.totals.reveal()])
 
 
 class _DecodesAnewAtAsk(_Remembering):
-    def _decide(self, person: str | None, offered: Any) -> pb.Decision:
-        for key in list(self._last)[-1:]:
-            self._draw_through_door(key)
-        return super()._decide(person, offered)
+    def decide(self, person: str | None, offered: Any) -> pb.Decision:
+        for key in list(self.last)[-1:]:
+            self.draw_through_door(key)
+        return super().decide(person, offered)
 
 
 class _DecodesAnewAtLearn(_Remembering):
-    def _learn(self, row: Release) -> None:
-        super()._learn(row)
-        self._draw_through_door(row.key)
+    def learn(self, row: Release) -> None:
+        super().learn(row)
+        self.draw_through_door(row.key)
 
 
 class _DecodesWithNumpy(_Remembering):
-    def _decide(self, person: str | None, offered: Any) -> pb.Decision:
-        generator = self.__dict__.setdefault("_generator", np.random.default_rng())
-        for key in list(self._last)[-1:]:
-            self._draw_from(generator, key)
-        return super()._decide(person, offered)
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.generator = np.random.default_rng()
+
+    def decide(self, person: str | None, offered: Any) -> pb.Decision:
+        for key in list(self.last)[-1:]:
+            self.draw_from(self.generator, key)
+        return super().decide(person, offered)
 
 
 class _DecodesWithOldNumpy(_Remembering):
-    def _learn(self, row: Release) -> None:
-        super()._learn(row)
-        self._draw_from(np.random, row.key)
+    def learn(self, row: Release) -> None:
+        super().learn(row)
+        self.draw_from(np.random, row.key)
 
 
 class _DecodesRaw(_Remembering):
     """Takes the earlier episodes out of a release as they were, and not as they were released."""
 
-    def _learn(self, row: Release) -> None:
-        whole, _ = self._last[row.key]
+    def learn(self, row: Release) -> None:
+        whole, _ = self.last[row.key]
         values = np.array(row.values)
         for part, multiplier in zip(whole.newest.kept, list(row.episodes.values())[:0:-1], strict=True):
-            values -= multiplier * np.array(part.totals.reveal()) / part.grid.steps * self._range.width
-        super()._learn(replace(row, values=tuple(values)))
+            values -= multiplier * np.array(part.totals.reveal()) / part.grid.steps * self.settings.reward_range.width
+        super().learn(replace(row, values=tuple(values)))
 
 
 @specimen(cost=math.inf)
 def make_white_again_redraw_at_ask_doubling() -> pb.Agent:
     """Every ask draws the noise of the last release anew before it decodes: rho times the number of asks."""
-    return _DecodesAnewAtAsk(_doubling())
+    return running(_DecodesAnewAtAsk)(_doubling())
 
 
 @specimen(cost=math.inf)
 def make_white_again_redraw_at_ask_contextual() -> pb.Agent:
     """The same with AdaC-OFUL."""
-    return _DecodesAnewAtAsk(_contextual())
+    return running(_DecodesAnewAtAsk)(_contextual())
 
 
 @specimen(cost=1.0)
 def make_white_again_redraw_at_learn_doubling() -> pb.Agent:
     """What is decoded has other noise than what the ledger shows, on the same sum: 2 rho."""
-    return _DecodesAnewAtLearn(_doubling())
+    return running(_DecodesAnewAtLearn)(_doubling())
 
 
 @specimen(cost=1.0)
 def make_white_again_redraw_at_learn_contextual() -> pb.Agent:
     """The same with AdaC-OFUL."""
-    return _DecodesAnewAtLearn(_contextual())
+    return running(_DecodesAnewAtLearn)(_contextual())
 
 
 @specimen(cost=math.inf)
 def make_white_again_own_noise_at_ask_doubling() -> pb.Agent:
     """Every ask decodes the last sum, kept raw, with noise of a generator of its own: rho times the number of asks."""
-    return _DecodesWithNumpy(_doubling())
+    return running(_DecodesWithNumpy)(_doubling())
 
 
 @specimen(cost=math.inf)
 def make_white_again_own_noise_at_ask_contextual() -> pb.Agent:
     """The same with AdaC-OFUL."""
-    return _DecodesWithNumpy(_contextual())
+    return running(_DecodesWithNumpy)(_contextual())
 
 
 @specimen(cost=1.0)
 def make_white_again_own_noise_at_learn_doubling() -> pb.Agent:
     """What is decoded has noise of numpy's old generator on the raw sum, beside that of the ledger: 2 rho."""
-    return _DecodesWithOldNumpy(_doubling())
+    return running(_DecodesWithOldNumpy)(_doubling())
 
 
 @specimen(cost=1.0)
 def make_white_again_own_noise_at_learn_contextual() -> pb.Agent:
     """The same with AdaC-OFUL."""
-    return _DecodesWithOldNumpy(_contextual())
+    return running(_DecodesWithOldNumpy)(_contextual())
 
 
 @specimen(cost=math.inf)
 def make_white_again_decodes_raw_doubling() -> pb.Agent:
     """The episode before is taken out of a release as it was: the next mean has it without noise, infinite."""
-    return _DecodesRaw(_doubling())
+    return running(_DecodesRaw)(_doubling())
 
 
 @specimen(cost=math.inf)
 def make_white_again_decodes_raw_contextual() -> pb.Agent:
     """The same with AdaC-OFUL."""
-    return _DecodesRaw(_contextual())
+    return running(_DecodesRaw)(_contextual())
 
 
-class _KeptTwiceAtOpen(pb.Agent):
-    def _wire(
-        self, settings: Settings, file: SqliteStore | None, door: Door, public: PublicState, private: PrivateState
-    ) -> None:
-        super()._wire(settings, file, door, public, private)
-        for episode in private.episodes.values():
+class _KeptTwiceAtOpen(Bandit):
+    def resume(self, state: Any, learned: int) -> None:
+        super().resume(state, learned)
+        for episode in self.private.episodes.values():
             for part in episode.kept:
                 episode.totals.add(part.totals)
 
@@ -1015,23 +1075,21 @@ def make_white_again_kept_twice_doubling(path: StrPath | None = None) -> pb.Agen
 
     Each restart adds it once more.
     """
-    return _KeptTwiceAtOpen(_doubling(), path=path)
+    return running(_KeptTwiceAtOpen)(_doubling(), path=path)
 
 
 @specimen(cost=math.inf, shows="restart")
 def make_white_again_kept_twice_contextual(path: StrPath | None = None) -> pb.Agent:
     """The same with AdaC-OFUL."""
-    return _KeptTwiceAtOpen(_contextual(), path=path)
+    return running(_KeptTwiceAtOpen)(_contextual(), path=path)
 
 
-class _LastKeptAtOpen(pb.Agent):
+class _LastKeptAtOpen(Bandit):
     """Of several kept sums it finds one in its file, and takes it for each of them."""
 
-    def _wire(
-        self, settings: Settings, file: SqliteStore | None, door: Door, public: PublicState, private: PrivateState
-    ) -> None:
-        super()._wire(settings, file, door, public, private)
-        for episode in private.episodes.values():
+    def resume(self, state: Any, learned: int) -> None:
+        super().resume(state, learned)
+        for episode in self.private.episodes.values():
             for part in episode.kept[:-1]:
                 part.totals = episode.kept[-1].totals
 
@@ -1042,45 +1100,49 @@ def make_white_again_kept_mixed_up_contextual(path: StrPath | None = None) -> pb
 
     A reward is in releases with multipliers c_0, c_0 + c_1, ...: more than was declared.
     """
-    return _LastKeptAtOpen(_contextual(), path=path)
+    return running(_LastKeptAtOpen)(_contextual(), path=path)
 
 
 # Broken: after a restart.
 
 
 class _RedrawAtOpen(_Keeping):
-    def _catch_up(self, file: SqliteStore) -> None:
-        super()._catch_up(file)
-        if self._beside(file).exists():
-            found = [Episode.load(data, self._door.grid) for data in json.loads(self._beside(file).read_text())]
-            self._kept = {full.key: full for full in found}
-            self._draw_anew()
+    def resume(self, state: Any, learned: int) -> None:
+        super().resume(state, learned)
+        beside = self.beside()
+        if beside is not None and beside.exists():
+            found = [Episode.load(data, self.door.grid) for data in json.loads(beside.read_text())]
+            self.kept = {full.key: full for full in found}
+            self.draw_anew()
 
-    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
-        row = super()._release(episode, weight, reward, whole)
-        if self._file is not None:
-            self._beside(self._file).write_text(json.dumps([full.dump() for full in self._kept.values()]))
+    def release(self, whole: Outgoing) -> Release:
+        row = super().release(whole)
+        beside = self.beside()
+        if beside is not None:
+            beside.write_text(json.dumps([full.dump() for full in self.kept.values()]))
         return row
 
-    @staticmethod
-    def _beside(file: SqliteStore) -> Path:
-        return file.path.with_name(file.path.name + ".sums")
+    def beside(self) -> Path | None:
+        """A file beside the agent's own."""
+        if not isinstance(self.records, SqliteStore):
+            return None
+        return self.records.path.with_name(self.records.path.name + ".sums")
 
 
 @specimen(cost=math.inf, shows="restart")
 def make_white_redraw_at_open(path: StrPath | None = None) -> pb.Agent:
     """Opening the file draws the noise of the last sums anew: rho for each restart more. None without a path."""
-    return _RedrawAtOpen(_policy(), path=path)
+    return running(_RedrawAtOpen)(small_policy(), path=path)
 
 
 class _KeepsEpisodeOnFile(_Keeping):
-    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
-        rows = len(self._door.ledger)
-        refused = super()._take(told)
-        if self._file is not None and len(self._door.ledger) > rows:
-            full = self._kept[told[2]]
+    def take(self, told: Told) -> pb.errors.PrivateBanditsError | None:
+        rows = len(self.door.ledger)
+        refused = super().take(told)
+        if self.records.lasting and len(self.door.ledger) > rows:
+            full = self.kept[told[1]]
             place = {"number": full.number + 1, "first": full.number + 1}
-            self._file._summed[full.key] = Episode.load(full.dump() | place, full.grid)
+            self.records.summed([Episode.load(full.dump() | place, full.grid)])
         return refused
 
 
@@ -1090,14 +1152,16 @@ def make_white_release_repeated_after_restart(path: StrPath | None = None) -> pb
 
     rho for each restart that follows right after a release, once the arm's next release comes. None without a path.
     """
-    return _KeepsEpisodeOnFile(_policy(), path=path)
+    return running(_KeepsEpisodeOnFile)(small_policy(), path=path)
 
 
-class _ReopensAtOpen(pb.Agent):
-    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
-        refused = super()._take(told)
-        if self._file is not None:
-            self._file._closed.clear()
+class _ReopensAtOpen(Bandit):
+    def take(self, told: Told) -> pb.errors.PrivateBanditsError | None:
+        refused = super().take(told)
+        if refused is None and self.records.lasting:
+            # What is asked and closed between two writes is not written: the row of the ask before stays.
+            self.records.asked(told[0], None)
+            self.records.closed(told[0])
         return refused
 
 
@@ -1107,7 +1171,7 @@ def make_white_told_again_after_restart(path: StrPath | None = None) -> pb.Agent
 
     At least 2 rho after one restart. None without a path.
     """
-    return _ReopensAtOpen(_policy(), path=path)
+    return running(_ReopensAtOpen)(small_policy(), path=path)
 
 
 # Broken: what is shown beside the actions.
@@ -1127,66 +1191,89 @@ class _ErrorTellsReward(pb.Agent):
 @specimen(cost=math.inf, shows="errors")
 def make_white_error_tells_reward(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
     """Telling a decision twice is refused with the reward that was told before: infinite."""
-    return _ErrorTellsReward(_policy(), path=path, seed=seed)
+    return _ErrorTellsReward(small_policy(), path=path, seed=seed)
 
 
-class _ErrorTellsSum(pb.Agent):
-    def _find(self, decision: pb.Decision | str) -> Any:
+class _Talkative(Bandit, ABC):
+    """Has more to say where it does not find a decision open."""
+
+    @abstractmethod
+    def told_instead(self, error: pb.errors.PrivateBanditsError) -> pb.errors.PrivateBanditsError: ...
+
+    def tell(self, decision: pb.Decision | str, reward: Any, played: int | str | None) -> None:
+        self.talking(lambda: super(_Talkative, self).tell(decision, reward, played))
+
+    def tell_many(self, items: Sequence[Any]) -> pb.errors.PrivateBanditsError | None:
+        return self.talking(lambda: super(_Talkative, self).tell_many(items))
+
+    def give_up(self, decision: pb.Decision | str) -> None:
+        self.talking(lambda: super(_Talkative, self).give_up(decision))
+
+    def talking(self, call: Callable[[], Answer]) -> Answer:
         try:
-            return super()._find(decision)
-        except pb.errors.UnknownDecision as error:
-            sums = [e.totals.reveal()[0] / self._steps for e in self._private.episodes.values()]
-            raise pb.errors.UnknownDecision(f"{error} (sums in the works: {sums})") from None
+            return call()
+        except (pb.errors.UnknownDecision, pb.errors.ClosedDecision) as error:
+            instead = self.told_instead(error)
+            raise instead from instead.__cause__
+
+
+class _ErrorTellsSum(_Talkative):
+    def told_instead(self, error: pb.errors.PrivateBanditsError) -> pb.errors.PrivateBanditsError:
+        if not isinstance(error, pb.errors.UnknownDecision):
+            return error
+        return pb.errors.UnknownDecision(f"{error} (sums in the works: {_open_sums(self)})")
 
 
 @specimen(cost=math.inf, shows="errors")
 def make_white_error_tells_sum(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
     """Telling or giving up an unknown decision is refused with the open sums in the text: infinite."""
-    return _ErrorTellsSum(_policy(), path=path, seed=seed)
+    return running(_ErrorTellsSum)(small_policy(), path=path, seed=seed)
 
 
 class _ReprTellsSum(pb.Agent):
     def __repr__(self) -> str:
-        sums = [e.totals.reveal()[0] / self._steps for e in self._private.episodes.values()]
-        return f"{super().__repr__()[:-1]}, {sum(sums):g} collected)"
+        return f"{super().__repr__()[:-1]}, {sum(_open_sums(bandit_of(self))):g} collected)"
 
 
 @specimen(cost=math.inf, shows="repr")
 def make_white_repr_tells_sum(path: StrPath | None = None, seed: int | None = None) -> pb.Agent:
     """The repr shows the sum of the rewards not released yet: infinite."""
-    return _ReprTellsSum(_policy(), path=path, seed=seed)
+    return _ReprTellsSum(small_policy(), path=path, seed=seed)
 
 
-class _IdTellsSum(pb.Agent):
-    def _decide(self, person: str | None, offered: Any) -> pb.Decision:
-        found = super()._decide(person, offered)
-        sums = [e.totals.reveal() for e in self._private.episodes.values()]
+class _IdTellsSum(Bandit):
+    def decide(self, person: str | None, offered: Any) -> pb.Decision:
+        found = super().decide(person, offered)
+        sums = [e.totals.reveal() for e in self.private.episodes.values()]
         key = f"{found.id}-{zlib.crc32(repr(sums).encode()) & 0xFFF:03x}"
-        self._public.open[key] = self._public.open.pop(found.id)
+        opened = self.records.find(found.id)
+        assert opened is not None
+        self.records.closed(opened)
+        self.records.asked(opened._replace(id=key), offered)
         return found._replace(id=key)
 
 
 @specimen(cost=math.inf, shows="decision ids")
 def make_white_id_tells_sum(seed: int | None = None) -> pb.Agent:
     """A decision's id ends with a checksum of the open sums, from which they can be guessed: infinite."""
-    return _IdTellsSum(_policy(), seed=seed)
+    return running(_IdTellsSum)(small_policy(), seed=seed)
 
 
-class _RawEstimates(_Keeping):
+class _RawEstimates(_KeepingAgent):
     def estimates(self, delta: float = 0.05) -> list[pb.Estimate]:
-        raw = {k: full.totals.reveal()[0] / full.grid.steps / full.count for k, full in self._kept.items()}
+        raw = self._raw_means()
         return [e._replace(mean=raw.get(e.action, e.mean)) for e in super().estimates(delta)]
 
 
 @specimen(cost=math.inf, shows="estimates")
 def make_white_raw_estimates(seed: int | None = None) -> pb.Agent:
     """The estimates show the means without their noise: infinite."""
-    return _RawEstimates(_policy(), seed=seed)
+    return _RawEstimates(small_policy(), seed=seed)
 
 
-class _RawInterval(_Keeping):
+class _RawInterval(_KeepingAgent):
     def estimates(self, delta: float = 0.05) -> list[pb.Estimate]:
-        raw = {k: full.totals.reveal()[0] / full.grid.steps / full.count for k, full in self._kept.items()}
+        raw = self._raw_means()
         found = []
         for e in super().estimates(delta):
             mean = raw.get(e.action, 0.5)
@@ -1198,7 +1285,7 @@ class _RawInterval(_Keeping):
 @specimen(cost=math.inf, shows="estimates")
 def make_white_interval_from_raw_variance(seed: int | None = None) -> pb.Agent:
     """The intervals around the released means are as wide as the raw rewards' own spread says: infinite."""
-    return _RawInterval(_policy(), seed=seed)
+    return _RawInterval(small_policy(), seed=seed)
 
 
 class _BadStaysListed(pb.Agent):
@@ -1216,20 +1303,19 @@ class _BadStaysListed(pb.Agent):
 @specimen(cost=math.inf, shows="open_decisions")
 def make_white_open_count_tells(seed: int | None = None) -> pb.Agent:
     """A decision with a reward below 0.5 stays in the list of the open ones: infinite."""
-    return _BadStaysListed(_policy(), seed=seed)
+    return _BadStaysListed(small_policy(), seed=seed)
 
 
-class _GuaranteeTells(_Keeping):
+class _GuaranteeTells(_KeepingAgent):
     def guarantee(self, delta: float | None = None) -> pb.Guarantee:
         found = super().guarantee(delta)
-        means = [full.totals.reveal()[0] / full.count / full.grid.steps for full in self._kept.values()]
-        return replace(found, spent=found.spent * max(means, default=0.0))
+        return replace(found, spent=found.spent * max(self._raw_means().values(), default=0.0))
 
 
 @specimen(cost=math.inf, shows="guarantee")
 def make_white_guarantee_from_data() -> pb.Agent:
     """What the guarantee says was spent is scaled by the rewards as they were: infinite."""
-    return _GuaranteeTells(_policy())
+    return _GuaranteeTells(small_policy())
 
 
 class _SettingsTell(pb.Agent):
@@ -1246,19 +1332,19 @@ class _SettingsTell(pb.Agent):
 @specimen(cost=math.inf, shows="settings")
 def make_white_settings_tell_range(seed: int | None = None) -> pb.Agent:
     """The settings show the smallest and the largest reward told as the range: infinite."""
-    return _SettingsTell(_policy(), seed=seed)
+    return _SettingsTell(small_policy(), seed=seed)
 
 
 class _TellAnswers(pb.Agent):
     def tell(self, decision: pb.Decision | str, reward: float, *, played: int | str | None = None) -> float:  # type: ignore[override]
         super().tell(decision, reward, played=played)
-        return sum(e.totals.reveal()[0] for e in self._private.episodes.values()) / self._steps
+        return sum(_open_sums(bandit_of(self)))
 
 
 @specimen(cost=math.inf, shows="tell's answer")
 def make_white_tell_answers_sum(seed: int | None = None) -> pb.Agent:
     """Each tell returns the sum of what was told and not released: infinite."""
-    return _TellAnswers(_policy(), seed=seed)
+    return _TellAnswers(small_policy(), seed=seed)
 
 
 # Calls that take several rewards or decisions at once.
@@ -1270,10 +1356,6 @@ def _reward_in(item: Any) -> float:
     return 0.0 if isinstance(value, str) or math.isnan(value) else float(value)
 
 
-def _open_sums(agent: pb.Agent) -> list[float]:
-    return [e.totals.reveal()[0] / agent._steps for e in agent._private.episodes.values()]
-
-
 class _BatchInRounds(pb.Agent):
     def tell_many(self, rewards: Any) -> None:
         items = list(rewards)
@@ -1283,13 +1365,13 @@ class _BatchInRounds(pb.Agent):
 @correct()
 def make_white_batch_in_rounds(path: StrPath | None = None, give_up_after: int | None = None) -> pb.Agent:
     """Correct: a batch is taken in another order, which only the places of its rewards decide."""
-    return _BatchInRounds(_policy(arms=3), path=path, give_up_after=give_up_after)
+    return _BatchInRounds(small_policy(arms=3), path=path, give_up_after=give_up_after)
 
 
 @correct()
 def make_white_forgetful(path: StrPath | None = None) -> pb.Agent:
     """Correct: decisions run out of time, and a person's third reward is dropped. The promise is for one reward."""
-    return _AnyoneAgent(_policy(), max_rewards_per_person=2, give_up_after=2, path=path)
+    return _AnyoneAgent(small_policy(), max_rewards_per_person=2, give_up_after=2, path=path)
 
 
 class _SortedBatch(pb.Agent):
@@ -1303,7 +1385,7 @@ def make_white_batch_sorted(path: StrPath | None = None) -> pb.Agent:
 
     Infinite: with two arms the order of the releases tells which reward was larger.
     """
-    return _SortedBatch(_policy(), path=path)
+    return _SortedBatch(small_policy(), path=path)
 
 
 class _StopsAtZero(pb.Agent):
@@ -1316,7 +1398,7 @@ class _StopsAtZero(pb.Agent):
 @specimen(cost=math.inf, shows="batches")
 def make_white_batch_stops_at_zero() -> pb.Agent:
     """A batch ends with its first reward below 0.25; the decisions after it stay open: infinite."""
-    return _StopsAtZero(_policy())
+    return _StopsAtZero(small_policy())
 
 
 class _BatchErrorTells(pb.Agent):
@@ -1331,7 +1413,7 @@ class _BatchErrorTells(pb.Agent):
 @specimen(cost=math.inf, shows="errors")
 def make_white_batch_error_tells_rewards() -> pb.Agent:
     """A batch with a reward that is no number is refused with all of its rewards in the text: infinite."""
-    return _BatchErrorTells(_policy())
+    return _BatchErrorTells(small_policy())
 
 
 class _AskManyPeeks(pb.Agent):
@@ -1339,16 +1421,17 @@ class _AskManyPeeks(pb.Agent):
         if not isinstance(n, int) or n < 2:
             return super().ask(n, actions=actions, person=person)
         first = super().ask(1, actions=actions, person=person)
-        sums = _open_sums(self)
-        if sums and not self._public.policy.unseen:
-            self._public.policy.choice = sums.index(max(sums))
+        bandit = bandit_of(self)
+        sums, state = _open_sums(bandit), bandit.public.policy
+        if sums and not state.unseen:
+            state.choice = sums.index(max(sums))
         return first + super().ask(n - 1, actions=actions, person=person)
 
 
 @specimen(cost=math.inf, shows="several asks at once")
 def make_white_ask_many_peeks() -> pb.Agent:
     """Decisions asked for at once follow, all but the first, the sums that are not released: infinite."""
-    return _AskManyPeeks(_policy())
+    return _AskManyPeeks(small_policy())
 
 
 class _QuietNoise(ExactNoise):
@@ -1369,8 +1452,8 @@ class _QuietAtTimes(pb.Agent):
 
     @classmethod
     def made(cls) -> pb.Agent:
-        agent = cls(_policy())
-        agent._source = agent._door._noise = _QuietNoise()
+        agent = cls(small_policy())
+        agent._source = bandit_of(agent).door.noise = _QuietNoise()
         return agent
 
     def _quietly(self, call: Callable[[], Any]) -> Any:
@@ -1407,64 +1490,67 @@ def make_white_warm_start_quiet() -> pb.Agent:
     return _QuietStart.made()
 
 
-class _NoisyStart(pb.Agent):
+class _NoisyStart(Bandit):
     """Draws the noise of a log from another source than that of the door."""
 
-    factor = 1e6
-
-    def _start_from(self, decisions: int, rows: Any, sums: dict[int, Episode]) -> None:
-        source = self._door._noise
-        self._door._noise = _OtherDraw(self.factor)
+    def start_from(self, decisions: int, rows: Sequence[LoggedReward]) -> None:
+        source = self.door.noise
+        self.door.noise = _OtherDraw(1e6)
         try:
-            super()._start_from(decisions, rows, sums)
+            super().start_from(decisions, rows)
         finally:
-            self._door._noise = source
+            self.door.noise = source
 
 
 @specimen(cost=math.inf, shows="logs")
 def make_white_warm_start_other_noise(path: StrPath | None = None) -> pb.Agent:
     """The releases of a log have a thousandth of the noise, drawn from a source of their own: a million rho."""
-    return _NoisyStart(_policy(), path=path)
+    return running(_NoisyStart)(small_policy(), path=path)
 
 
-class _StartShowsRaw(pb.Agent):
-    def _start_from(self, decisions: int, rows: Any, sums: dict[int, Episode]) -> None:
-        raw = {key: first.totals.reveal()[0] / first.grid.steps / first.count for key, first in sums.items()}
-        super()._start_from(decisions, rows, sums)
-        for key, mean in raw.items():
-            self._public.policy.means[key] = mean
+class _StartShowsRaw(Bandit):
+    def start_from(self, decisions: int, rows: Sequence[LoggedReward]) -> None:
+        super().start_from(decisions, rows)
+        for key in {key for key, _, _, _ in rows}:
+            own = [reward for other, _, reward, _ in rows if other == key]
+            self.public.policy.means[key] = sum(own) / len(own) / self.door.grid.steps
         _choose_again(self)
 
 
 @specimen(cost=math.inf, shows="logs")
 def make_white_warm_start_raw_means() -> pb.Agent:
     """A log is released as it should be, and then the means are put back as they were: infinite."""
-    return _StartShowsRaw(_policy())
+    return running(_StartShowsRaw)(small_policy())
 
 
-class _StartKeepsSums(pb.Agent):
-    def _start_from(self, decisions: int, rows: Any, sums: dict[int, Episode]) -> None:
-        whole = {key: first.dump() for key, first in sums.items()}
-        super()._start_from(decisions, rows, sums)
-        for key, data in whole.items():
-            self._private.episodes[key] = Episode.load(data | {"number": 2}, self._door.grid)
+class _StartKeepsSums(Bandit):
+    def start_from(self, decisions: int, rows: Sequence[LoggedReward]) -> None:
+        super().start_from(decisions, rows)
+        for key, weight, reward, _ in rows:
+            again = self.private.episodes[key]
+            again.add(weight, reward)
+            again.first = 1  # the ledger is told of both
 
 
 @specimen(cost=1.0, shows="logs")
 def make_white_warm_start_in_two_episodes() -> pb.Agent:
     """The rewards of a log are in the first release of their arm, and in the second one again: 2 rho."""
-    return _StartKeepsSums(_policy())
+    return running(_StartKeepsSums)(small_policy())
+
+
+class _NobodyLogged(Bandit):
+    def start_from(self, decisions: int, rows: Sequence[LoggedReward]) -> None:
+        super().start_from(decisions, [(key, weight, reward, None) for key, weight, reward, _ in rows])
 
 
 class _StartForgetsPeople(_AnyoneAgent):
-    def _start_from(self, decisions: int, rows: Any, sums: dict[int, Episode]) -> None:
-        super()._start_from(decisions, [(*row[:3], None) for row in rows], sums)
+    bandit_type = _NobodyLogged
 
 
 @specimen(cost=2.0, shows="logs")
 def make_white_warm_start_forgets_people() -> pb.Agent:
     """Rewards of a log do not count for the limit of two a person: four of one person cost 4 rho."""
-    return _StartForgetsPeople(_policy(), max_rewards_per_person=2, unit="person")
+    return _StartForgetsPeople(small_policy(), max_rewards_per_person=2, unit="person")
 
 
 class _StartSorted(_AnyoneAgent):
@@ -1475,7 +1561,7 @@ class _StartSorted(_AnyoneAgent):
 @specimen(cost=math.inf, shows="logs")
 def make_white_warm_start_keeps_best() -> pb.Agent:
     """A log with more rewards of a person than the limit counts the best of them, and not the first: infinite."""
-    return _StartSorted(_policy(), max_rewards_per_person=2)
+    return _StartSorted(small_policy(), max_rewards_per_person=2)
 
 
 class _StartDropsZeros(pb.Agent):
@@ -1487,7 +1573,7 @@ class _StartDropsZeros(pb.Agent):
 @specimen(cost=math.inf, shows="logs")
 def make_white_warm_start_drops_zeros() -> pb.Agent:
     """Rewards of 0 in a log count as missing, which the counts of the first releases show: infinite."""
-    return _StartDropsZeros(_policy())
+    return _StartDropsZeros(small_policy())
 
 
 class _StartErrorTells(pb.Agent):
@@ -1502,75 +1588,78 @@ class _StartErrorTells(pb.Agent):
 @specimen(cost=math.inf, shows="errors")
 def make_white_warm_start_error_tells() -> pb.Agent:
     """A log with an unknown arm is refused with its lowest reward in a note: infinite."""
-    return _StartErrorTells(_policy())
+    return _StartErrorTells(small_policy())
 
 
 # Options: a limit for people, decisions that run out of time; and files.
 
 
-class _LimitByReward(_AnyoneAgent):
-    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
-        refused = super()._take(told)
-        person = told[1].person
-        if refused is None and told[3] < self._steps / 2 and person is not None:
-            self._people.count_rewards_of(person, -1)
+class _CountsGoodOnes(Bandit):
+    def take(self, told: Told) -> pb.errors.PrivateBanditsError | None:
+        refused = super().take(told)
+        decision, _, reward = told
+        if refused is None and reward < self.door.grid.steps / 2 and decision.person is not None:
+            self.records.count_rewards_of(decision.person, -1)
         return refused
+
+
+class _LimitByReward(_AnyoneAgent):
+    bandit_type = _CountsGoodOnes
 
 
 @specimen(cost=math.inf, shows="person")
 def make_white_limit_by_reward() -> pb.Agent:
     """Only rewards above 0.5 count for a person's limit, so that what is dropped later tells them: infinite."""
-    return _LimitByReward(_policy(), max_rewards_per_person=1)
+    return _LimitByReward(small_policy(), max_rewards_per_person=1)
 
 
-class _ExpiresByReward(pb.Agent):
-    def _give_up_old(self, newest: str) -> None:
-        super()._give_up_old(newest)
-        if sum(_open_sums(self)) > 0.75:
-            for key in [key for key in self._public.open if key != newest]:
-                self._give_up(key, self._public.open[key])
+class _ExpiresByReward(Bandit):
+    def decide(self, person: str | None, offered: Any) -> pb.Decision:
+        newest = super().decide(person, offered)
+        if self.settings.give_up_after is not None and sum(_open_sums(self)) > 0.75:
+            for older in open_decisions(self)[:-1]:
+                self.give_up(older.id)
+        return newest
 
 
 @specimen(cost=math.inf, shows="decisions that run out of time")
 def make_white_expires_by_reward(give_up_after: int | None = None) -> pb.Agent:
     """With give_up_after, open decisions run out of time at once where the open sums are high: infinite."""
-    return _ExpiresByReward(_policy(), give_up_after=give_up_after)
+    return running(_ExpiresByReward)(small_policy(), give_up_after=give_up_after)
 
 
-class _DoublesAtOpen(pb.Agent):
-    def _wire(
-        self, settings: Settings, file: SqliteStore | None, door: Door, public: PublicState, private: PrivateState
-    ) -> None:
-        super()._wire(settings, file, door, public, private)
-        for episode in private.episodes.values():
-            episode.totals.add(HiddenTotals(episode.totals.reveal()))
+class _DoublesAtOpen(Bandit):
+    def resume(self, state: Any, learned: int) -> None:
+        super().resume(state, learned)
+        for episode in self.private.episodes.values():
+            episode.totals.add(episode.totals.copy())
 
 
 @specimen(cost=math.inf, shows="restart")
 def make_white_sums_doubled_at_open(path: StrPath | None = None) -> pb.Agent:
     """A restart counts the open sums twice: 4 rho after one restart. None without a path."""
-    return _DoublesAtOpen(_policy(), path=path)
+    return running(_DoublesAtOpen)(small_policy(), path=path)
 
 
-class _FullAtOpen(pb.Agent):
-    def _wire(
-        self, settings: Settings, file: SqliteStore | None, door: Door, public: PublicState, private: PrivateState
-    ) -> None:
-        super()._wire(settings, file, door, public, private)
-        if sum(_open_sums(self)) > 0.75 and public.open:
-            self._give_up(*next(iter(public.open.items())))
+class _FullAtOpen(Bandit):
+    def resume(self, state: Any, learned: int) -> None:
+        super().resume(state, learned)
+        waiting = open_decisions(self)
+        if sum(_open_sums(self)) > 0.75 and waiting:
+            self.give_up(waiting[0].id)
+            self.unfinished = False  # it is written with the next call
 
 
 @specimen(cost=math.inf, shows="restart")
 def make_white_gives_up_at_open(path: StrPath | None = None) -> pb.Agent:
     """A restart gives the oldest open decision up where the open sums are high: infinite. None without a path."""
-    return _FullAtOpen(_policy(), path=path)
+    return running(_FullAtOpen)(small_policy(), path=path)
 
 
 # Failures, and the words of errors beside their text.
 
 
-class _FailsByRelease(pb.AdaCUCB):
+class FailsByRelease(pb.AdaCUCB):
     def learn(self, state: DoublingState, release: Release, step: int) -> None:
         if release.number > 2 and release.values[0] > 2:
             raise ArithmeticError("such a sum is not expected")
@@ -1580,7 +1669,7 @@ class _FailsByRelease(pb.AdaCUCB):
 @correct()
 def make_white_learn_fails_by_release() -> pb.Agent:
     """Correct: the policy fails at a large release, which everybody may know."""
-    return pb.Agent(_policy(kind=_FailsByRelease))
+    return pb.Agent(small_policy(kind=FailsByRelease))
 
 
 class _ExitsByRelease(pb.AdaCUCB):
@@ -1593,7 +1682,7 @@ class _ExitsByRelease(pb.AdaCUCB):
 @correct()
 def make_white_learn_exits_by_release() -> pb.Agent:
     """Correct: the policy wants to end the process at a low release, which everybody may know."""
-    return pb.Agent(_policy(kind=_ExitsByRelease))
+    return pb.Agent(small_policy(kind=_ExitsByRelease))
 
 
 class _RestsAtTimes(pb.AdaCUCB):
@@ -1606,51 +1695,48 @@ class _RestsAtTimes(pb.AdaCUCB):
 @correct()
 def make_white_recommend_fails_by_step() -> pb.Agent:
     """Correct: every fifth ask fails while two decisions are open, which everybody may know."""
-    return pb.Agent(_policy(kind=_RestsAtTimes))
+    return pb.Agent(small_policy(kind=_RestsAtTimes))
 
 
-class _PublicNotes(pb.Agent):
-    def _find(self, decision: pb.Decision | str) -> Any:
-        try:
-            return super()._find(decision)
-        except pb.errors.PrivateBanditsError as error:
-            error.add_note(f"{self._public.asked} decisions so far, {len(self._public.open)} open")
-            raise error from KeyError(len(self._door.ledger))
+class _PublicNotes(_Talkative):
+    def told_instead(self, error: pb.errors.PrivateBanditsError) -> pb.errors.PrivateBanditsError:
+        error.add_note(f"{self.public.asked} decisions so far, {len(open_decisions(self))} open")
+        error.__cause__ = KeyError(len(self.door.ledger))
+        return error
 
 
 @correct()
 def make_white_public_notes(path: StrPath | None = None) -> pb.Agent:
     """Correct: errors have notes, and a cause, that tell how many decisions and releases there were."""
-    return _PublicNotes(_policy(), path=path)
+    return running(_PublicNotes)(small_policy(), path=path)
 
 
-class _NoteTellsSums(pb.Agent):
-    def _find(self, decision: pb.Decision | str) -> Any:
-        try:
-            return super()._find(decision)
-        except pb.errors.ClosedDecision as error:
+class _NoteTellsSums(_Talkative):
+    def told_instead(self, error: pb.errors.PrivateBanditsError) -> pb.errors.PrivateBanditsError:
+        if isinstance(error, pb.errors.ClosedDecision):
             error.add_note(f"sums in the works: {_open_sums(self)}")
-            raise
+        return error
 
 
 @specimen(cost=math.inf, shows="errors")
 def make_white_note_tells_sums() -> pb.Agent:
     """Telling a decision twice is refused with the open sums in a note: infinite."""
-    return _NoteTellsSums(_policy())
+    return running(_NoteTellsSums)(small_policy())
 
 
-class _CauseTellsSums(pb.Agent):
-    def _find(self, decision: pb.Decision | str) -> Any:
-        try:
-            return super()._find(decision)
-        except pb.errors.UnknownDecision as error:
-            raise pb.errors.UnknownDecision("unknown") from ValueError(f"{error}: {_open_sums(self)}")
+class _CauseTellsSums(_Talkative):
+    def told_instead(self, error: pb.errors.PrivateBanditsError) -> pb.errors.PrivateBanditsError:
+        if not isinstance(error, pb.errors.UnknownDecision):
+            return error
+        unknown = pb.errors.UnknownDecision("unknown")
+        unknown.__cause__ = ValueError(f"{error}: {_open_sums(self)}")
+        return unknown
 
 
 @specimen(cost=math.inf, shows="errors")
 def make_white_cause_tells_sums() -> pb.Agent:
     """Telling an unknown decision is refused because of an error that has the open sums in its text: infinite."""
-    return _CauseTellsSums(_policy())
+    return running(_CauseTellsSums)(small_policy())
 
 
 class _ContextTellsSums(pb.Agent):
@@ -1658,7 +1744,7 @@ class _ContextTellsSums(pb.Agent):
         items = list(rewards)
         try:
             if len({repr(item) for item in items}) < len(items):
-                raise ValueError(f"twice in a batch, beside {_open_sums(self)}")
+                raise ValueError(f"twice in a batch, beside {_open_sums(bandit_of(self))}")
         except ValueError:
             raise pb.errors.ClosedDecision("a decision is twice in the batch") from None
         super().tell_many(items)
@@ -1670,7 +1756,7 @@ def make_white_context_tells_sums() -> pb.Agent:
 
     `from None` hides it from a traceback, and from nobody who reads __context__.
     """
-    return _ContextTellsSums(_policy())
+    return _ContextTellsSums(small_policy())
 
 
 class _AttributeTellsSums(pb.Agent):
@@ -1678,53 +1764,51 @@ class _AttributeTellsSums(pb.Agent):
         try:
             super().give_up(decision)
         except pb.errors.PrivateBanditsError as error:
-            error.sums = _open_sums(self)  # type: ignore[attr-defined]
+            error.sums = _open_sums(bandit_of(self))  # type: ignore[attr-defined]
             raise
 
 
 @specimen(cost=math.inf, shows="errors")
 def make_white_error_attribute_tells_sums() -> pb.Agent:
     """Giving an unknown decision up is refused with an error that has the open sums as an attribute: infinite."""
-    return _AttributeTellsSums(_policy())
+    return _AttributeTellsSums(small_policy())
 
 
-class _NoiseNoteTellsSums(pb.Agent):
-    def _take_all(self, batch: list[_Told]) -> None:
-        try:
-            super()._take_all(batch)
-        except pb.errors.NoiseFailed as error:
-            error.add_note(f"left over: {_open_sums(self)}")
-            raise
+class _NoiseNoteTellsSums(Bandit):
+    def tell_many(self, items: Sequence[Any]) -> pb.errors.PrivateBanditsError | None:
+        refused = super().tell_many(items)
+        if isinstance(refused, pb.errors.NoiseFailed):
+            refused.add_note(f"left over: {_open_sums(self)}")
+        return refused
 
 
 @specimen(cost=math.inf, shows="errors")
 def make_white_noise_failure_tells_sums() -> pb.Agent:
     """A batch whose noise cannot be drawn is refused with the open sums in a note: infinite."""
-    return _NoiseNoteTellsSums(_policy())
+    return running(_NoiseNoteTellsSums)(small_policy())
 
 
-class _FailureCounts(pb.Agent):
-    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
-        refused = super()._take(told)
+class _FailureCounts(Bandit):
+    def take(self, told: Told) -> pb.errors.PrivateBanditsError | None:
+        refused = super().take(told)
         if isinstance(refused, pb.errors.NoiseFailed):
-            self._private.episodes[told[2]].add((1,), told[3])
+            _, played, reward = told
+            self.private.episodes[played].add((1,), reward)
         return refused
 
 
 @specimen(cost=2.0, shows="noise that cannot be drawn")
 def make_white_noise_failure_counts_twice() -> pb.Agent:
     """A reward whose release failed counts, and is open to be told again: 4 rho."""
-    return _FailureCounts(_policy())
+    return running(_FailureCounts)(small_policy())
 
 
-class _TellsPolicy(pb.Agent):
+class _TellsPolicy(Bandit):
     """Tells its policy, which should not know, whether the sum that a reward goes into is above 0.75."""
 
-    def _take(self, told: _Told) -> pb.errors.PrivateBanditsError | None:
-        episode = self._private.episodes.get(told[2])
-        total = told[3] + (episode.totals.reveal()[0] if episode else 0)
-        object.__setattr__(self._policy, "rich", total > 0.75 * self._steps)
-        return super()._take(told)
+    def take(self, told: Told) -> pb.errors.PrivateBanditsError | None:
+        object.__setattr__(self.policy, "rich", _sum_with(self, told) > 0.75 * self.door.grid.steps)
+        return super().take(told)
 
 
 class _LearnFailsWhenRich(pb.AdaCUCB):
@@ -1737,7 +1821,7 @@ class _LearnFailsWhenRich(pb.AdaCUCB):
 @specimen(cost=math.inf, shows="failures")
 def make_white_learn_fails_by_raw_sum() -> pb.Agent:
     """The policy fails at a release whose sum, without noise, is high: infinite."""
-    return _TellsPolicy(_policy(kind=_LearnFailsWhenRich))
+    return running(_TellsPolicy)(small_policy(kind=_LearnFailsWhenRich))
 
 
 class _RecommendFailsWhenRich(pb.AdaCUCB):
@@ -1750,7 +1834,7 @@ class _RecommendFailsWhenRich(pb.AdaCUCB):
 @specimen(cost=math.inf, shows="failures")
 def make_white_recommend_fails_by_raw_sum() -> pb.Agent:
     """Every third ask fails if the last reward made its sum high: infinite."""
-    return _TellsPolicy(_policy(kind=_RecommendFailsWhenRich))
+    return running(_TellsPolicy)(small_policy(kind=_RecommendFailsWhenRich))
 
 
 class _DueExitsWhenRich(pb.AdaCUCB):
@@ -1763,20 +1847,20 @@ class _DueExitsWhenRich(pb.AdaCUCB):
 @specimen(cost=math.inf, shows="failures")
 def make_white_due_exits_by_raw_sum() -> pb.Agent:
     """The policy wants to end the process with the second reward of an episode, if their sum is high: infinite."""
-    return _TellsPolicy(_policy(kind=_DueExitsWhenRich))
+    return running(_TellsPolicy)(small_policy(kind=_DueExitsWhenRich))
 
 
-class _FailureTellsSum(pb.Agent):
-    def _learn(self, row: Release) -> None:
+class _FailureTellsSum(Bandit):
+    def learn(self, row: Release) -> None:
         if row.number == 5:
             raise RuntimeError(f"stuck, with {_open_sums(self)} to go")
-        super()._learn(row)
+        super().learn(row)
 
 
 @specimen(cost=math.inf, shows="failures")
 def make_white_failure_tells_sums() -> pb.Agent:
     """The fifth release always fails, with the open sums in the words: infinite."""
-    return _FailureTellsSum(_policy())
+    return running(_FailureTellsSum)(small_policy())
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from private_bandits.audit.scenario import Scenario, play
 from private_bandits.audit.script import Move, Row
 from private_bandits.ledger import Release
 from private_bandits.policies.doubling import DoublingState
-from tests.audit.specimens import _FailsByRelease, _LearnFailsWhenRich, _policy, _TellsPolicy
+from tests.audit.specimens import SPECIMENS, FailsByRelease, small_policy
 
 RHO = pb.zCDP(0.5)
 QUICK = replace(SHORT, scripts=1, draws=150, effort=Effort(scenarios=3, pilot=4, learn=30, test=60, longest=6))
@@ -86,7 +86,7 @@ class _AlwaysFails(pb.AdaCUCB):
 
 
 def make_always_failing() -> pb.Agent:
-    return pb.Agent(_policy(kind=_AlwaysFails))
+    return pb.Agent(small_policy(kind=_AlwaysFails))
 
 
 def test_an_agent_that_cannot_be_judged_ends_the_command_with_exit_code_3() -> None:
@@ -111,14 +111,15 @@ def test_an_agent_that_always_fails_cannot_be_judged() -> None:
 
 def test_an_agent_that_fails_by_its_releases_is_not_accused() -> None:
     report = audit(
-        of_factory(lambda: pb.Agent(_policy(kind=_FailsByRelease)), RHO), replace(SHORT, seconds=0), processes=1
+        of_factory(lambda: pb.Agent(small_policy(kind=FailsByRelease)), RHO), replace(SHORT, seconds=0), processes=1
     )
     assert report.verdict == "consistent with the claim", report.to_dict()
     assert "calls failed in" in report.notes[0]
 
 
 def test_an_agent_that_fails_by_raw_sums_is_caught() -> None:
-    report = audit(of_factory(lambda: _TellsPolicy(_policy(kind=_LearnFailsWhenRich)), RHO), SHORT, processes=1)
+    specimen = SPECIMENS["white_learn_fails_by_raw_sum"]
+    report = audit(of_factory(specimen.factory, RHO), SHORT, processes=1)
     assert [part.name for part in report.parts if part.flaws] == ["1 sensitivity"]
 
 
@@ -140,7 +141,7 @@ def _failing(hook: str, error: type[BaseException]) -> type[pb.AdaCUCB]:
 @pytest.mark.parametrize("hook", ["recommend", "due", "learn", "entry", "arrive", "combination", "estimates"])
 def test_a_policy_may_fail_anywhere(hook: str, error: type[BaseException]) -> None:
     kind = _failing(hook, error)
-    target = of_factory(lambda: pb.Agent(_policy(kind=kind)), RHO)
+    target = of_factory(lambda: pb.Agent(small_policy(kind=kind)), RHO)
     report = audit(target, replace(QUICK, draws=50, seconds=0), processes=1)
     assert report.verdict == "consistent with the claim", report.to_dict()
     assert [note[:12] for note in report.notes] == ([] if hook == "estimates" else ["calls failed"])
@@ -197,7 +198,7 @@ def _shown(agent: Callable[[], pb.Agent], *script: Move) -> list[str]:
 
 def test_after_a_failure_everything_is_looked_at_and_the_script_goes_on() -> None:
     steps = (Move("ask"), Move("tell", 0, 1.0), Move("ask"), Move("tell", 0, 1.0))
-    shown = _shown(lambda: pb.Agent(_policy(kind=_AlwaysFails)), *steps)
+    shown = _shown(lambda: pb.Agent(small_policy(kind=_AlwaysFails)), *steps)
     failed = next(i for i, text in enumerate(shown) if text.startswith("tell: error PolicyFailed"))
     assert any(text.startswith("repr: returned Agent(") for text in shown[failed : failed + 20])
     assert any(text.startswith("ledger: returned [Release(") for text in shown[failed : failed + 20])
@@ -216,12 +217,12 @@ def test_a_batch_is_refused_first_and_then_taken() -> None:
 
 
 def pb_agent() -> pb.Agent:
-    return pb.Agent(_policy())
+    return pb.Agent(small_policy())
 
 
 def test_noise_that_cannot_be_drawn_is_no_failure_of_the_agent() -> None:
     script = (Move("ask many", count=2), Move("no noise"), Move("batch", rows=(Row(1.0), Row(0.0))))
-    trace = replay(of_policy(_policy()), script, {}, None)
+    trace = replay(of_policy(small_policy()), script, {}, None)
     refused = next(shown.text for shown in trace.shown if shown.text.startswith("tell_many: error NoiseFailed"))
     assert "0 of 2 rewards were taken before" in refused
     assert not trace.failure
@@ -229,10 +230,10 @@ def test_noise_that_cannot_be_drawn_is_no_failure_of_the_agent() -> None:
 
 
 def test_rewards_of_a_log_are_changed_one_by_one_and_stay_in_the_range() -> None:
-    target = of_policy(_policy())
+    target = of_policy(small_policy())
     script = (Move("log", rows=(Row(1.0, 0), Row(0.0, 1))), Move("ask"), Move("tell", 0, 1.0))
     base = replay(target, script, {}, None)
-    changes = exact._changes(target, base, 99, random.Random(1))
+    changes = exact.changes_of(target, base, 99, random.Random(1))
     logged = [change for change in changes if min(change) < 0]
     assert sorted(logged, key=min) == [{-2: Change(1.0)}, {-1: Change(0.0)}]
     for change in logged:
@@ -243,9 +244,9 @@ def test_rewards_of_a_log_are_changed_one_by_one_and_stay_in_the_range() -> None
 
 
 def test_all_of_one_person_is_changed_in_the_log_too() -> None:
-    target = of_policy(_policy()).also[0]
+    target = of_policy(small_policy()).also[0]
     script = (Move("log", rows=(Row(1.0, 0, 1), Row(0.0, 1, 2))), Move("ask", person=1), Move("tell", 0, 0.0))
-    changes = exact._changes(target, replay(target, script, {}, None), 99, random.Random(1))
+    changes = exact.changes_of(target, replay(target, script, {}, None), 99, random.Random(1))
     assert {frozenset(change) for change in changes} == {frozenset({-1, 0}), frozenset({-2})}
     assert {-1: Change(1.0), 0: Change(1.0)} in changes
 
@@ -255,5 +256,5 @@ def test_decisions_that_share_an_offer_differ_in_reward_and_action_alone() -> No
     script = (Move("ask many", count=2), Move("ask"), Move("tell", 0, 1.0, 0), Move("tell", 0, 1.0, 0))
     base = replay(target, script, {}, None)
     assert base.together == {0, 1}
-    changes = exact._changes(target, base, 99, random.Random(1))
+    changes = exact.changes_of(target, base, 99, random.Random(1))
     assert all(one.offered is None for change in changes for number, one in change.items() if number < 2)

@@ -236,23 +236,16 @@ def test_the_total_is_recomputed_from_rows_alone() -> None:
 @pytest.mark.parametrize("reward_range", [(-1.0, 3.0), (10.0, 10.5)])
 def test_noise_is_told_from_the_sum_whatever_range_and_weights(reward_range: tuple[float, float]) -> None:
     def make() -> pb.Agent:
-        return _WeightThree(pb.AdaCUCB(2, pb.zCDP(8.0)), reward_range)
+        return pb.Agent(_WeightThree(2, pb.zCDP(8.0)), reward_range)
 
     found = draws.examine(of_factory(make, None), draws=800, runs=120, failure=1e-6)
     assert not found.flaws
     assert found.tests > 10
 
 
-class _WeightThree(pb.Agent):
-    """Sums each reward with weight three, and releases a third of it."""
+class _WeightThree(pb.AdaCUCB):
+    """Sums each reward with weight three."""
 
-    def _wire(self, *arguments: Any) -> None:
-        super()._wire(*arguments)
-        policy = _TripledPolicy(2, arguments[0].policy.budget)
-        self._policy = policy
-
-
-class _TripledPolicy(pb.AdaCUCB):
     def entry(self, state: Any, action: int) -> tuple[int, tuple[int, ...]]:
         return action, (3,)
 
@@ -266,9 +259,9 @@ class _Counting(pb.Agent):
     def session(self) -> int:
         return self.asks
 
-    def _decide(self, person: str | None, offered: Any) -> pb.Decision:
+    def ask(self, n: Any = None, *, actions: Any = None, person: str | None = None) -> Any:
         self.asks += 1
-        return super()._decide(person, offered)
+        return super().ask(n, actions=actions, person=person)
 
 
 def _counting(path: str | None = None) -> pb.Agent:
@@ -295,6 +288,18 @@ def test_claims_that_are_false_in_another_notion_are_refuted() -> None:
         (lambda: pb.Agent(pb.AdaCUCB(2, pb.zCDP(0.5))), pb.PureDP(100.0)),
     ):
         assert audit(of_factory(make, claim), replace(SHORT, scripts=2, seconds=0), processes=1).violated
+
+
+def test_the_rows_overheard_are_those_that_leave_the_door() -> None:
+    """Also where a door changes what the release of its base class returned."""
+    agent = SPECIMENS["white_float_noise_on_float_sum"].factory()
+    tap = draws.Tap(agent)
+    for _ in range(8):
+        agent.tell(agent.ask(), 1.0)
+    assert tap.rows == list(agent.ledger)
+    assert len(tap.rows) > 3
+    sums = [totals[0] / row.steps for (_, totals), row in zip(tap.sums, tap.rows, strict=True)]
+    assert sums == [row.count for row in tap.rows]
 
 
 def test_noise_that_goes_together_is_found_where_not_every_run_has_it(monkeypatch: pytest.MonkeyPatch) -> None:

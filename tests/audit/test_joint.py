@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import private_bandits as pb
+from private_bandits.agent import bandit_of
 from private_bandits.audit import inside as exact
 from private_bandits.audit import of_factory, of_policy, shipped
 from private_bandits.audit.accounts import examine, total_of
@@ -20,7 +21,8 @@ from private_bandits.audit.replay import replay
 from private_bandits.audit.scenario import Scenario, play
 from private_bandits.audit.script import Move, random_script
 from private_bandits.audit.target import Offers, Target
-from private_bandits.composition import Tree
+from private_bandits.bandit import Bandit
+from private_bandits.composition import Outgoing, Tree
 from private_bandits.episode import Episode
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
@@ -28,6 +30,8 @@ from private_bandits.moments import MomentScale
 from private_bandits.policies import Offer
 from private_bandits.policies.contextual import STEPS
 from private_bandits.policies.private_contexts import MomentsState
+from private_bandits.release import Door
+from tests.audit.specimens import open_decisions, per_release, running
 
 RHO = pb.zCDP(0.5)
 
@@ -101,11 +105,15 @@ class _MatrixOnly(MomentScale):
         return math.sqrt(2) * self.kappa
 
 
-def _scaled(kind: type[MomentScale]) -> pb.Agent:
-    agent = pb.Agent(_rare())
-    scale = agent._door._moments
+def _scaled(kind: type[MomentScale], policy: pb.AdaCOFULPrivate | None = None) -> pb.Agent:
+    """Sums over people in another scale than the policy's, through a door that is the same otherwise."""
+    agent = pb.Agent(policy or _rare())
+    bandit = bandit_of(agent)
+    old, scale = bandit.door, bandit.policy.moments(0.0, 1.0)
     assert scale is not None
-    agent._door._moments = kind(scale.dimension, STEPS, scale.low, scale.high, scale.matrix_share)
+    other = kind(scale.dimension, STEPS, scale.low, scale.high, scale.matrix_share)
+    bandit.door = Door(old.budget, old.reward_range, old.ledger, None, scale.room, moments=other)
+    assert bandit.door.grid == old.grid, "rewards are put on the grid of the first door"
     return agent
 
 
@@ -121,15 +129,11 @@ class _NotShortened(MomentScale):
         return [round(part * (longest / self.context_steps) ** 2) for part in whole]
 
 
-def _not_shortened() -> pb.Agent:
-    agent = pb.Agent(_rare(_AsOffered))
-    agent._door._moments = _NotShortened(2, STEPS, 0.0, 1.0, 0.5)
-    return agent
-
-
 class _TellsInRepr(pb.Agent):
     def __repr__(self) -> str:
-        return f"Agent({[table.tolist() for table in self._private.offered.values()]})"
+        bandit = bandit_of(self)
+        tables = [bandit.offered_to(decision) for decision in open_decisions(bandit)]
+        return f"Agent({[table.tolist() for table in tables if table is not None]})"
 
 
 class _ShowsLastAction(pb.Agent):
@@ -143,41 +147,46 @@ class _ShowsLastAction(pb.Agent):
 
 def _not_shared() -> pb.Agent:
     """Each node has the whole budget."""
-    agent = pb.Agent(_tree())
-    agent._door._per_release = agent._door.budget
-    return agent
+    return per_release(pb.Agent(_tree()))
 
 
 def _endless(policy: Any = None) -> pb.Agent:
     """The tree goes on where it should begin anew: 20 levels on a budget for two."""
     agent = pb.Agent(policy or _tree(3))
-    agent._policy = replace(policy or _tree(3), horizon=10**6)
-    agent._door.composition = Tree(agent._policy.tree_levels)
+    bandit = bandit_of(agent)
+    bandit.policy = replace(policy or _tree(3), horizon=10**6)
+    bandit.door.composition = Tree(bandit.policy.tree_levels)
     return agent
 
 
-class _LeavesToo(pb.Agent):
+class _LeavesToo(Bandit):
     """Releases the leaf beside the node that it completes, and tells the ledger of the node alone."""
 
-    leaf: Any = None
+    leaf: Episode
+    released_leaf: Any = None
 
-    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
-        door, full = self._door, episode.with_one_more(weight, reward)
-        if whole.count > full.count:
-            size, level = len(full.weight_sums), door._per_release.level
-            self.leaf = door._noise.calibrate("gaussian", level, full.sensitivity_l2, size, 0)(full.totals)
-        return super()._release(episode, weight, reward, whole)
+    def compose(self, episode: Episode, weight: tuple[int, ...], reward: int) -> Outgoing:
+        self.leaf = episode.with_one_more(weight, reward)
+        return super().compose(episode, weight, reward)
+
+    def release(self, whole: Outgoing) -> Release:
+        door, leaf = self.door, self.leaf
+        if whole.count > leaf.count:
+            noise = door.noise.calibrate("gaussian", door.level, leaf.sensitivity_l2, len(leaf.weight_sums), 0)
+            self.released_leaf = noise(leaf.totals)
+        return super().release(whole)
 
 
-class _Again(pb.Agent):
+class _Again(Bandit):
     """Releases the oldest node once more with every reward, under a name of its own."""
 
-    def _release(self, episode: Episode, weight: tuple[int, ...], reward: int, whole: Any = None) -> Release:
-        if episode.kept:
-            once_more = episode.kept[0]._copy()
-            once_more.key = 1000 + len(self._door.ledger)
-            self._door.release(once_more)
-        return super()._release(episode, weight, reward, whole)
+    def release(self, whole: Outgoing) -> Release:
+        kept = self.private.episodes[whole.key].kept
+        if kept:
+            once_more = kept[0].alone()
+            once_more.key = 1000 + len(self.door.ledger)
+            self.door.release(once_more)
+        return super().release(whole)
 
 
 BROKEN: dict[str, tuple[Callable[[], pb.Agent], str]] = {
@@ -191,11 +200,11 @@ BROKEN: dict[str, tuple[Callable[[], pb.Agent], str]] = {
     "everyone sees what was recommended": (lambda: _ShowsLastAction(_rare()), exact.MOVES),
     "sensitivity of rewards only": (lambda: _scaled(_RewardsOnly), "a sum moves by more"),
     "sensitivity of the matrix only": (lambda: _scaled(_MatrixOnly), "a sum moves by more"),
-    "contexts of any length": (_not_shortened, "a sum moves by more"),
+    "contexts of any length": (lambda: _scaled(_NotShortened, _rare(_AsOffered)), "a sum moves by more"),
     "tree: whole budget for each node": (_not_shared, "one person costs more"),
     "tree: does not begin anew": (_endless, "one person costs more"),
-    "tree: leaves are not in the ledger": (lambda: _LeavesToo(_tree()), "one draw per release"),
-    "tree: a node twice": (lambda: _Again(_tree()), "one person costs more"),
+    "tree: leaves are not in the ledger": (lambda: running(_LeavesToo)(_tree()), "one draw per release"),
+    "tree: a node twice": (lambda: running(_Again)(_tree()), "one person costs more"),
 }
 
 
@@ -226,9 +235,9 @@ def test_the_dearest_person_costs_the_whole_budget(name: str) -> None:
     tells = [move for _ in range(9) for move in (Move("ask"), Move("tell", 0, 1.0, 1))]
     base = replay(target, tuple(tells), {}, None)
     costs = []
-    for change in exact._changes(target, base, 99, random.Random(1)):
+    for change in exact.changes_of(target, base, 99, random.Random(1)):
         other = replay(target, tuple(tells), change, [d.answer for d in base.draws])
-        costs.append(exact._compare(target, base, other, change, found := exact.Sensitivity()))
+        costs.append(exact.compare(target, base, other, change, found := exact.Sensitivity()))
         assert not found.flaws
     assert 1 - 1e-5 < max(costs) <= 1
 
@@ -248,13 +257,13 @@ def test_decisions_that_were_given_up_are_changed_too() -> None:
     script = (Move("ask"), Move("ask"), Move("ask"), Move("give up", 1), Move("tell", 0, 1.0), Move("tell", 0, 1.0))
     base = replay(target, script, {}, None)
     assert list(base.told) == [0, 2]
-    assert {i for change in exact._changes(target, base, 99, random.Random(1)) for i in change} == {0, 1, 2}
+    assert {i for change in exact.changes_of(target, base, 99, random.Random(1)) for i in change} == {0, 1, 2}
 
 
 def test_where_contexts_are_public_only_rewards_change() -> None:
     target = of_policy(pb.AdaCOFUL(dimension=2, budget=RHO))
     base = replay(target, random_script(random.Random(3), 3, 40), {}, None)
-    every = [one for change in exact._changes(target, base, 99, random.Random(1)) for one in change.values()]
+    every = [one for change in exact.changes_of(target, base, 99, random.Random(1)) for one in change.values()]
     assert len(every) == len(base.told) + 1
     assert all(one.offered is None and not one.turn for one in every)
 

@@ -429,7 +429,7 @@ def test_a_policy_is_judged_by_what_it_publishes_not_only_by_actions(monkeypatch
     """Without the search, which chance may lead astray. The bound is then 0.9 with a standard deviation of 0.05."""
     target = of_policy(pb.AdaCUCB(2, pb.zCDP(2.0), variant="paper"))
     assert target.claim is not None
-    monkeypatch.setattr(outside, "_search", lambda *_: Scenario(2, 1, (0.5, 0.5), looks=1))
+    monkeypatch.setattr(outside, "search", lambda *_: Scenario(2, 1, (0.5, 0.5), looks=1))
     outcome = examine(target, target.claim, Worlds(target, 1), True, Effort(learn=400, test=1200), FAILURE, seed=0)
     assert not outcome.violated
     assert outcome.bound > 0.5  # the releases are seen: much more than actions show
