@@ -18,12 +18,16 @@ __all__ = [
     "ONE_OF_EACH_NOISE",
     "OTHER_BUDGETS",
     "OTHER_VARIANTS",
+    "SELDOM",
     "Transcript",
     "holds",
     "interact",
     "offered",
     "policy_id",
 ]
+
+SELDOM = 1e-10
+"""How often an audit in a test may accuse a right agent, at most: noise is live, and dozens of them are audited."""
 
 assert set(EXAMPLE_BUDGETS) == set(BUDGETS), "a new kind of budget needs an example"
 

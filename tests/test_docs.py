@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import SELDOM
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SELDOM = "from private_bandits.audit import run; run.FAILURE = 1e-8\n"
-"""Goes before an audit of a right agent in a process of its own, as tests/conftest.py does in this one."""
 
 
 def code_of(page: Path) -> str:
@@ -21,9 +21,8 @@ def code_of(page: Path) -> str:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if code_of(p)], ids=lambda p: p.name)
 def test_examples_run(page: Path, tmp_path: Path) -> None:
-    code = SELDOM + code_of(page) if "audit_policy(" in code_of(page) else code_of(page)
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", code_of(page)], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
@@ -38,11 +37,10 @@ def test_commands_of_the_readme_run(tmp_path: Path) -> None:
     assert len(commands) >= 2
     for command in commands:
         name, *arguments = command.split()
-        program = [str(Path(sys.executable).with_name(name))]
-        if arguments[0] == "audit":
-            program = [sys.executable, "-c", SELDOM + "from private_bandits.cli import main; main()"]
+        program = str(Path(sys.executable).with_name(name))
+        level = ["--false-accusation", str(SELDOM)] if arguments[0] == "audit" else []
         done = subprocess.run(
-            [*program, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+            [program, *arguments, *level], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
         )
         assert done.returncode == 0, done.stderr
 

@@ -308,6 +308,9 @@ def audit(
     short: Annotated[bool, typer.Option("--short", help="Half a minute at most: finds what is badly broken.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the search; what fits into the time varies all the same.")] = 0,
     processes: Annotated[int, typer.Option(help="How many processes share the runs: 1 or 2.")] = 2,
+    false_accusation: Annotated[
+        float, typer.Option(help="How often an agent that keeps its claim may be accused, at most.")
+    ] = 1e-4,
     html: Annotated[Path | None, typer.Option(help="Write a report with pictures to this new file.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -326,7 +329,7 @@ def audit(
     else:
         low, high = _pair("reward-range", reward_range)
         targets = [audits.of_factory(policy, claims[0], (low, high), arms)]
-    reports = audits.audit_all(targets, seconds, short, processes, seed)
+    reports = audits.audit_all(targets, seconds, short, processes, seed, false_accusation)
     if html is not None:
         html.write_text(audits.html(reports), encoding="utf-8")
     if as_json:

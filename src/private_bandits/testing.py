@@ -50,8 +50,11 @@ __all__ = [
     "policy_id",
 ]
 
-BRIEF = replace(SHORT, scripts=3, seconds=0.0)
-"""An audit of some seconds: exact replays, noise and ledger. From inside, where a policy has nowhere to hide."""
+BRIEF = replace(SHORT, scripts=3, seconds=0.0, false_accusation=1e-10)
+"""An audit of some seconds: exact replays, noise and ledger. From inside, where a policy has nowhere to hide.
+
+Tests run again and again, so that a right policy is accused more seldom than by the command.
+"""
 
 
 # What the tests do with an agent.
@@ -438,7 +441,8 @@ def _as_json(policy: Policy[Any], state: Any) -> str:
 def audit_policy(policy: Policy[Any], thoroughness: Thoroughness = BRIEF) -> Report:
     """Audit an agent with the policy (docs/audit.md). AssertionError, with the evidence, if its promise is broken.
 
-    A policy that keeps its promise is accused with probability at most 1e-4. Nothing found is no proof.
+    A policy that keeps its promise is accused with probability at most `thoroughness.false_accusation`, 1e-10 by
+    default. Nothing found is no proof.
     """
     if find_spec("scipy") is None:
         raise ImportError("the audit needs scipy: pip install 'private-bandits[audit]'")

@@ -23,9 +23,11 @@ from private_bandits.audit.script import Move, Row
 from private_bandits.ledger import Release
 from private_bandits.policies.doubling import DoublingState
 from tests.audit.specimens import SPECIMENS, FailsByRelease, small_policy
+from tests.support import SELDOM
 
 RHO = pb.zCDP(0.5)
-QUICK = replace(SHORT, scripts=1, draws=150, effort=Effort(scenarios=3, pilot=4, learn=30, test=60, longest=6))
+FEW = Effort(scenarios=3, pilot=4, learn=30, test=60, longest=6)
+QUICK = replace(SHORT, scripts=1, draws=150, effort=FEW, false_accusation=SELDOM)
 
 
 # What an exception says.
@@ -91,7 +93,8 @@ def make_always_failing() -> pb.Agent:
 
 def test_an_agent_that_cannot_be_judged_ends_the_command_with_exit_code_3() -> None:
     options = ["--policy", "tests.audit.test_failures:make_always_failing", "--rho", "0.5", "--short"]
-    result = CliRunner().invoke(cli.app, ["audit", *options, "--processes", "1"])
+    options += ["--processes", "1", "--false-accusation", str(SELDOM)]
+    result = CliRunner().invoke(cli.app, ["audit", *options])
     assert result.exit_code == 3
     assert "could not be judged" in result.stdout
 
@@ -110,9 +113,8 @@ def test_an_agent_that_always_fails_cannot_be_judged() -> None:
 
 
 def test_an_agent_that_fails_by_its_releases_is_not_accused() -> None:
-    report = audit(
-        of_factory(lambda: pb.Agent(small_policy(kind=FailsByRelease)), RHO), replace(SHORT, seconds=0), processes=1
-    )
+    target = of_factory(lambda: pb.Agent(small_policy(kind=FailsByRelease)), RHO)
+    report = audit(target, replace(SHORT, seconds=0, false_accusation=SELDOM), processes=1)
     assert report.verdict == "consistent with the claim", report.to_dict()
     assert "calls failed in" in report.notes[0]
 
@@ -185,7 +187,7 @@ class _Shaky(_Fragile):
     ("kind", "verdict"), [(_Fragile, "could not be judged"), (_Shaky, "consistent with the claim")]
 )
 def test_a_foreign_agent_may_fail_too(kind: type[_Fragile], verdict: str) -> None:
-    report = audit(of_factory(kind, RHO, arms=3), Thoroughness(effort=QUICK.effort), processes=1)
+    report = audit(of_factory(kind, RHO, arms=3), Thoroughness(effort=FEW, false_accusation=SELDOM), processes=1)
     assert report.verdict == verdict
 
 

@@ -20,6 +20,7 @@ from private_bandits.audit.target import EXAMPLES
 from private_bandits.errors import InvalidInput
 from private_bandits.policies import POLICIES
 from tests.audit.specimens import SPECIMENS, Specimen
+from tests.support import SELDOM
 
 BROKEN = [s for s in SPECIMENS.values() if s.group == "white" and s.broken]
 RIGHT = [s for s in SPECIMENS.values() if s.group == "white" and not s.broken]
@@ -119,8 +120,9 @@ NAMES = {target.name for target in SHORTLY}
 OTHERS = list({t.name: t for name in ("all", *OWN) for t in shipped(name) if t.name not in NAMES}.values())
 LARGE = [of_policy(pb.AdaCOFUL.example(pb.zCDP(0.5)))]
 """With a factor that no replay uses up."""
-QUICK = replace(SHORT, scripts=1, draws=150, seconds=0.0)
-FROM_OUTSIDE = replace(SHORT, scripts=1, effort=Effort(scenarios=3, pilot=4, learn=30, test=60, longest=6))
+QUICK = replace(SHORT, scripts=1, draws=150, seconds=0.0, false_accusation=SELDOM)
+TINY = Effort(scenarios=3, pilot=4, learn=30, test=60, longest=6)
+FROM_OUTSIDE = replace(SHORT, scripts=1, effort=TINY, false_accusation=SELDOM)
 TIGHT = [target for target in SHORTLY if " tight " in target.name and not target.name.startswith("adac-ucb")]
 """Of the policies of the paper; the short run audits AdaC-UCB in the README's tests."""
 
@@ -158,7 +160,7 @@ def test_factors_that_are_audited_are_used_up_within_a_replay(target: Target) ->
 
 @pytest.mark.full
 def test_the_audit_of_everything_shipped() -> None:
-    assert not any(report.violated for report in audit_all(shipped()))
+    assert not any(report.violated for report in audit_all(shipped(), false_accusation=SELDOM))
 
 
 def test_shipped_means_every_policy_with_every_noise_or_one_with_every_budget_it_serves() -> None:
@@ -238,7 +240,7 @@ def test_noise_is_told_from_the_sum_whatever_range_and_weights(reward_range: tup
     def make() -> pb.Agent:
         return pb.Agent(_WeightThree(2, pb.zCDP(8.0)), reward_range)
 
-    found = draws.examine(of_factory(make, None), draws=800, runs=120, failure=1e-6)
+    found = draws.examine(of_factory(make, None), draws=800, runs=120, failure=SELDOM)
     assert not found.flaws
     assert found.tests > 10
 
@@ -277,7 +279,8 @@ def _counting(path: str | None = None) -> pb.Agent:
     ],
 )
 def test_claims_that_are_true_in_another_notion_are_not_refuted(make: Any, claim: Any) -> None:
-    report = audit(of_factory(make, claim), replace(SHORT, scripts=2, seconds=0), processes=1)
+    much = replace(SHORT, scripts=2, seconds=0, false_accusation=SELDOM)
+    report = audit(of_factory(make, claim), much, processes=1)
     assert not report.violated, report.to_dict()
 
 
@@ -311,6 +314,6 @@ def test_noise_that_goes_together_is_found_where_not_every_run_has_it(monkeypatc
         return [*drawn, drawn[-1]] if generator.random() < 0.7 else drawn
 
     monkeypatch.setattr(draws, "noise_of_run", noise_of_run)
-    found = draws.examine(of_policy(pb.AdaCUCB(2, pb.zCDP(0.5))), draws=800, runs=200, failure=1e-6)
+    found = draws.examine(of_policy(pb.AdaCUCB(2, pb.zCDP(0.5))), draws=800, runs=200, failure=SELDOM)
     assert [flaw.title for flaw in found.flaws] == ["noise goes together that should be independent"]
     assert "release 5 and 1 of 6" in found.flaws[0].evidence

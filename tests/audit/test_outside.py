@@ -32,6 +32,7 @@ from private_bandits.audit.scenario import (
 from private_bandits.audit.scores import by_discriminant, by_prefix
 from private_bandits.audit.target import accepts
 from tests.audit.specimens import SPECIMENS, Specimen
+from tests.support import SELDOM
 
 BLACK = [s for s in SPECIMENS.values() if s.group == "black"]
 BLATANT = (
@@ -71,7 +72,8 @@ def test_blatant_leaks_are_caught_in_seconds(specimen: Specimen) -> None:
 
 @pytest.mark.parametrize("specimen", chosen(QUICK_RIGHT), ids=name)
 def test_right_agents_are_not_accused(specimen: Specimen) -> None:
-    report = audit(of_factory(specimen.path, pb.zCDP(specimen.rho)), Thoroughness(effort=SMALL), processes=1)
+    much = Thoroughness(effort=SMALL, false_accusation=SELDOM)
+    report = audit(of_factory(specimen.path, pb.zCDP(specimen.rho)), much, processes=1)
     assert not report.violated
 
 
@@ -184,7 +186,8 @@ class Drifting:
 
 
 def test_what_drifts_with_time_accuses_nobody() -> None:
-    report = audit(of_factory(Drifting, pb.zCDP(0.01), arms=2), Thoroughness(effort=SMALL), processes=1)
+    much = Thoroughness(effort=SMALL, false_accusation=SELDOM)
+    report = audit(of_factory(Drifting, pb.zCDP(0.01), arms=2), much, processes=1)
     assert not report.violated
 
 
@@ -203,7 +206,7 @@ class Fluent(Coin):
 
 def test_what_lies_inside_a_returned_object_was_not_shown() -> None:
     made = lambda: Fluent()  # noqa: E731  (and nothing that another process could be given)
-    report = audit(of_factory(made, pb.zCDP(0.01)), Thoroughness(seconds=1), processes=2)
+    report = audit(of_factory(made, pb.zCDP(0.01)), Thoroughness(seconds=1, false_accusation=SELDOM), processes=2)
     assert not report.violated
 
 

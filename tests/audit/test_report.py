@@ -13,12 +13,14 @@ from typer.testing import CliRunner
 
 import private_bandits as pb
 from private_bandits import cli
-from private_bandits.audit import Thoroughness, audit, audit_all, html, of_factory
+from private_bandits.audit import FAILURE, Thoroughness, audit, audit_all, html, of_factory
 from private_bandits.audit.outside import Effort
 from private_bandits.errors import InvalidInput
 from tests.audit.specimens import SPECIMENS
+from tests.support import SELDOM
 
 FAST = Thoroughness(2, 800, 120, effort=Effort(scenarios=12, pilot=30, learn=300, test=1000, longest=12))
+LEVEL = ("--false-accusation", str(SELDOM))
 BROKEN, RIGHT = SPECIMENS["black_no_noise"], SPECIMENS["black_round_robin"]
 
 
@@ -30,11 +32,32 @@ def run(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.stdout
 
 
+def test_the_level_of_an_audit_is_a_setting() -> None:
+    code, text = run("--policy", RIGHT.path, "--rho", "0.5", "--short", "--processes", "1", "--json", *LEVEL)
+    found = json.loads(text)
+    assert code == 0
+    assert found["false_accusation_at_most"] == SELDOM
+    outside = [part for part in found["audits"][0]["parts"] if part["name"][0] == "3"]
+    assert [part["confidence"] for part in outside] == [1 - SELDOM / 3] * 2
+
+
+def test_noise_is_accused_below_its_share_of_the_level() -> None:
+    target = of_factory(SPECIMENS["white_plain"].factory, pb.zCDP(0.5))
+    levels = []
+    for level in (SELDOM, 2 * SELDOM):
+        much = Thoroughness(1, 100, 10, seconds=0, false_accusation=level)
+        (noise,) = [part for part in audit(target, much, processes=1).parts if part.name == "2 noise"]
+        levels.append(float(noise.summary.rpartition(" ")[2]))
+    assert levels[1] == pytest.approx(2 * levels[0], rel=0.1)  # the summary has two digits
+    assert levels[0] < SELDOM / 3
+
+
 def test_a_violation_ends_with_exit_code_1_and_its_evidence() -> None:
     code, text = run("--policy", BROKEN.path, "--rho", "1", "--seconds", "8", "--json", "--processes", "1")
     found = json.loads(text)
     assert code == 1
     assert found["violated"] is True
+    assert found["false_accusation_at_most"] == FAILURE
     (report,) = found["audits"]
     (flaw,) = [f for part in report["parts"] for f in part["flaws"]]
     assert "claimed 1" in flaw["title"]
@@ -46,7 +69,8 @@ def test_a_violation_ends_with_exit_code_1_and_its_evidence() -> None:
 
 def test_a_right_agent_ends_with_exit_code_0_and_a_page(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    code, text = run("--policy", RIGHT.path, "--rho", "0.5", "--short", "--html", str(page), "--processes", "1")
+    options = ("--policy", RIGHT.path, "--rho", "0.5", "--short", "--processes", "1", *LEVEL)
+    code, text = run(*options, "--html", str(page))
     assert code == 0
     assert "consistent with the claim" in text
     content = page.read_text()
@@ -61,7 +85,7 @@ def test_a_right_agent_ends_with_exit_code_0_and_a_page(tmp_path: Path) -> None:
 
 @pytest.mark.full  # the short run has the same command in the README's tests
 def test_a_shipped_policy_by_name() -> None:
-    code, text = run("--policy", "adac-ucb", "--rho", "0.1", "--short", "--json")
+    code, text = run("--policy", "adac-ucb", "--rho", "0.1", "--short", "--json", *LEVEL)
     (report,) = json.loads(text)["audits"]
     assert code == 0
     assert report["claim"] == "zCDP with rho = 0.1"
@@ -135,8 +159,9 @@ def always_the_same() -> Chatty:
 
 def test_an_agent_that_prints_does_not_write_into_the_report() -> None:
     command = str(Path(sys.executable).with_name("private-bandits"))
+    options = ["--policy", "tests.audit.test_report:Chatty", "--rho", "1", "--seconds", "1", "--json", *LEVEL]
     done = subprocess.run(
-        [command, "audit", "--policy", "tests.audit.test_report:Chatty", "--rho", "1", "--seconds", "1", "--json"],
+        [command, "audit", *options],
         capture_output=True,
         text=True,
         check=False,
@@ -174,6 +199,8 @@ def test_an_agent_that_prints_does_not_write_into_the_report() -> None:
         (["--policy", RIGHT.path, "--rho", "1", "--reward-range", "1"], "two numbers"),
         (["--policy", RIGHT.path, "--rho", "1", "--processes", "3"], "processes must be 1 or 2"),
         (["--policy", RIGHT.path, "--rho", "1", "--seconds", "-1"], "seconds must be"),
+        (["--policy", RIGHT.path, "--rho", "1", "--false-accusation", "0"], "false_accusation must lie strictly"),
+        (["--policy", RIGHT.path, "--rho", "1", "--false-accusation", "1e-11"], "must be at least 1e-10, got 1e-11"),
         (["--policy", RIGHT.path, "--rho", "1", "--html", "no/such/folder/x.html"], "does not exist"),
     ],
 )

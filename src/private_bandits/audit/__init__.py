@@ -1,7 +1,7 @@
 """Does an implementation keep its promise? An audit for any agent that has ask and tell."""
 
-from private_bandits.audit.report import Part, Report, html
-from private_bandits.audit.run import FAILURE, SHORT, Thoroughness, audit, audit_all, to_json
+from private_bandits.audit.report import FAILURE, Part, Report, html
+from private_bandits.audit.run import SHORT, Thoroughness, audit, audit_all, to_json
 from private_bandits.audit.target import Target, of_factory, of_policy, shipped
 
 __all__ = [

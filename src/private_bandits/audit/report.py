@@ -19,6 +19,8 @@ VIOLATION = "violation"
 NOTHING = "nothing is promised"
 SKIPPED = "not possible from outside"
 UNJUDGED = "could not be judged"
+FAILURE = 1e-4
+"""How often an agent that keeps its claim may be accused, at most, unless the audit is given another level."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class Report:
     parts: list[Part] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    false_accusation: float = FAILURE
+    """How often this audit accuses an agent that keeps its claim, at most."""
 
     @property
     def violated(self) -> bool:

@@ -7,24 +7,24 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
 from private_bandits.audit import accounts, draws, inside, outside
 from private_bandits.audit.attempts import Answer, attempt
-from private_bandits.audit.report import Part, Report
+from private_bandits.audit.report import FAILURE, Part, Report
 from private_bandits.audit.scenario import Scenario, has, play
 from private_bandits.audit.target import Target
-from private_bandits.budget import check_positive
+from private_bandits.budget import check_positive, check_probability
 from private_bandits.errors import InvalidInput
 from private_bandits.progress import progress
 
+LEAST_FAILURE = 1e-10
+"""The smallest level that an audit keeps: see `draws.examine`."""
 PLAIN = 12
 """Rewards of a run that shows whether an agent works at all."""
-FAILURE = 1e-4
-"""How often an agent that keeps its claim may be accused, at most: shared out over the parts that need chance."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,15 @@ class Thoroughness:
     seconds: float = 90.0
     effort: outside.Effort | None = None
     """What to spend outside, in runs, whatever time it takes; None: what fits into the seconds."""
+    false_accusation: float = FAILURE
+    """How often an agent that keeps its claim may be accused, at most: shared out over the parts that need chance."""
+
+    def __post_init__(self) -> None:
+        if check_probability("false_accusation", self.false_accusation) < LEAST_FAILURE:
+            raise InvalidInput(
+                f"false_accusation must be at least {LEAST_FAILURE:g}, got {self.false_accusation!r}: so far out the "
+                "tests of the noise are no longer exact enough"
+            )
 
 
 SHORT = Thoroughness(scripts=4, draws=600, runs=105, seconds=1.5)
@@ -51,13 +60,15 @@ def audit(
 ) -> Report:
     """Look for a broken promise, from inside where the sums can be seen, and from outside.
 
-    An agent that keeps its claim is accused with probability at most FAILURE. What is not found is not proven.
+    An agent that keeps its claim is accused with probability at most `thoroughness.false_accusation`. What is not found
+    is not proven.
     """
     if not isinstance(target, Target):
         raise InvalidInput(f"audit needs of_policy(policy) or of_factory(function), got a {type(target).__name__}")
     much = thoroughness or Thoroughness()
     started = time.perf_counter()
-    report = Report(target.name, target.claim, target.inside, notes=list(target.unused))
+    notes = list(target.unused)
+    report = Report(target.name, target.claim, target.inside, notes=notes, false_accusation=much.false_accusation)
     if target.inside:
         _look_inside(target, much, seed, report, lambda x: advance(x / 2))
     else:
@@ -71,10 +82,16 @@ def audit(
 
 
 def audit_all(
-    targets: Sequence[Target], seconds: float | None = None, short: bool = False, processes: int = 2, seed: int = 0
+    targets: Sequence[Target],
+    seconds: float | None = None,
+    short: bool = False,
+    processes: int = 2,
+    seed: int = 0,
+    false_accusation: float = FAILURE,
 ) -> list[Report]:
     """One report for each target, with a progress bar. seconds: for each; by default 160 are shared by several.
 
+    false_accusation: how often one that keeps its claim may be accused, at most.
     Several are audited side by side, one in each process; a single one has all of them to itself.
     """
     if processes not in (1, 2):
@@ -85,6 +102,7 @@ def audit_all(
     each = seconds if seconds is not None else 90.0 if len(targets) == 1 else min(90.0, 160.0 / max(1, claims))
     check_positive("seconds", each)
     much = SHORT if short else Thoroughness(seconds=each, scripts=12 if len(targets) == 1 else 6)
+    much = replace(much, false_accusation=false_accusation)
     with progress("auditing") as report, redirect_stdout(sys.stderr):
         if len(targets) == 1 or processes == 1:
             shares = [partial(_advance, report, i / len(targets), 1 / len(targets)) for i in range(len(targets))]
@@ -115,7 +133,7 @@ def to_json(reports: Sequence[Report]) -> dict[str, Any]:
     violated = any(report.violated for report in reports)
     return {
         "violated": violated,
-        "false_accusation_at_most": FAILURE,
+        "false_accusation_at_most": max((report.false_accusation for report in reports), default=FAILURE),
         "audits": [report.to_dict() for report in reports],
         "seconds": sum(report.seconds for report in reports),
     }
@@ -158,7 +176,7 @@ def _try_part(name: str, look: Callable[[], Part]) -> Part:
 
 
 def _noise(target: Target, much: Thoroughness, advance: Callable[[float], None]) -> Part:
-    noise = draws.examine(target, much.draws, much.runs, FAILURE / 3, advance)
+    noise = draws.examine(target, much.draws, much.runs, much.false_accusation / 3, advance)
     text = f"{noise.tests} tests on {3 * much.draws:,} draws and {noise.releases:,} releases; smallest p-value "
     text += f"{noise.smallest:.2g}, a flaw below {noise.level:.2g}"
     return Part("2 noise", text, tuple(noise.flaws))
@@ -195,8 +213,9 @@ def _look_outside(
             share = 0.5 if shows else 0.2 if look else 0.8
             run = _seconds_of_a_run(target, look) * 2 / worlds.processes
             effort = much.effort or outside.Effort.for_time(much.seconds * share, run, target.arms)
+            level = much.false_accusation / 3
             outcome = outside.examine(
-                target, target.claim, worlds, look, effort, FAILURE / 3, seed, partial(_advance, advance, begin, 0.5)
+                target, target.claim, worlds, look, effort, level, seed, partial(_advance, advance, begin, 0.5)
             )
             report.parts.append(_part(outcome, heard))
             if outcome.violated:
