@@ -23,10 +23,13 @@ from private_bandits.rewards import RewardRange
 
 
 class Observer(Protocol):
-    """Sees both sides of the door: raw sums and releases. Nothing of what it sees may be published."""
+    """Sees both sides of a door: raw sums and releases. Nothing of what it sees may be published."""
 
-    def released(self, whole: Outgoing, row: Release) -> None:
-        """Look at a release, and at the exact sums in it."""
+    def leaving(self, whole: Outgoing) -> None:
+        """Look at what is about to go through, with its exact sums."""
+
+    def released(self, row: Release) -> None:
+        """Look at what came out."""
 
 
 class Door:
@@ -65,8 +68,6 @@ class Door:
         self.grid = Grid.for_noise(_noise_per_step(self._per_release), weight_room, unit)
         self.noise: NoiseSource = ExactNoise() if seed is None else SeededNoise(seed)
         """Where noise comes from. Tests and audits may put their own here."""
-        self.observer: Observer | None = None
-        """Sees what goes through. For tests and audits only."""
 
     @property
     def level(self) -> float:
@@ -99,6 +100,21 @@ class Door:
         if not all(math.isfinite(x / whole.unit) for x in most):
             raise InvalidInput("the weights are too small or too large for the reward range: scale them")
         return whole
+
+    def observe(self, observer: Observer) -> None:
+        """Let an observer see everything that goes through, for tests and audits.
+
+        It stands around `release`, whatever that is: a door that is broken on purpose may have another one.
+        """
+        through = self.release
+
+        def release(whole: Outgoing) -> Release:
+            observer.leaving(whole)
+            row = through(whole)
+            observer.released(row)
+            return row
+
+        self.release = release  # type: ignore[assignment,method-assign]
 
     def release(self, episode: Outgoing) -> Release:
         """y = sum of weight * reward + noise: check, draw once, write the ledger, hand out.
@@ -150,8 +166,6 @@ class Door:
             unit=episode.unit,
         )
         self.ledger.append(row)
-        if self.observer is not None:
-            self.observer.released(episode, row)
         return row
 
 

@@ -104,11 +104,7 @@ def _chi_square(noise: Floats, edges: Floats, below: Floats) -> float:
 
 
 class Tap:
-    """Overhears an agent's door: the sums that go in, and how often noise is drawn. Everything is let through.
-
-    It stands around the door's `release`, not inside as an `Observer` does: a door of another make may change a row
-    after the release of its base class, or do without that one.
-    """
+    """Overhears an agent's door: the sums that go in, and how often noise is drawn. Everything is let through."""
 
     def __init__(self, agent: Agent) -> None:
         self.sums: list[tuple[list[int], list[int]]] = []
@@ -117,9 +113,9 @@ class Tap:
         self.draws = 0
         door = bandit_of(agent).door
         self._source: Any = door.noise
-        self._release = door.release
+        self._leaving: tuple[list[int], list[int]] = ([], [])
         door.noise = self
-        door.release = self._overhear  # type: ignore[method-assign]
+        door.observe(self)
 
     @property
     def secret(self) -> bool:
@@ -134,12 +130,14 @@ class Tap:
         self.draws += 1
         return mechanism(totals)
 
-    def _overhear(self, episode: Outgoing) -> Release:
-        weights, totals = list(episode.weight_sums), episode.totals.reveal()
-        row = self._release(episode)
-        self.sums.append((weights, totals))
+    def leaving(self, whole: Outgoing) -> None:
+        """Note the sums, which a broken door may change."""
+        self._leaving = (list(whole.weight_sums), whole.totals.reveal())
+
+    def released(self, row: Release) -> None:
+        """Keep the sums with what was made of them."""
+        self.sums.append(self._leaving)
         self.rows.append(row)
-        return row
 
 
 def _releases(target: Target, runs: int, found: Draws, noise_of: Callable[[int], list[list[float]]]) -> None:
