@@ -24,7 +24,7 @@ from private_bandits.logs import Column, read_log
 from private_bandits.policies import POLICIES, Estimate, Policy
 from private_bandits.policies.waiting import Waiting
 from private_bandits.rewards import RewardRange
-from private_bandits.state import Decision, PrivateState, PublicState, Settings
+from private_bandits.state import Decision, DecisionCounts, PrivateState, PublicState, Settings
 from private_bandits.storage.contract import Store, StoreFailed
 from private_bandits.storage.formats import refuse_damage
 from private_bandits.storage.history import check_history
@@ -229,9 +229,9 @@ class Agent:
         """
         columns = {"arm": arm, "reward": reward, "person": person}
         found = read_log(log, columns, required_columns(self._bandit))
-        rows = logged_rewards(self._bandit, found)  # before the lock: a value's own type may do anything
-        self._run(self._bandit.start_from, found.rows, rows)
-        return len(rows)
+        logged = logged_rewards(self._bandit, found)  # before the lock: a value's own type may do anything
+        self._run(self._bandit.start_from, logged.rows, logged.over_limit, logged.dropped)
+        return len(logged.rows)
 
     # Reading. All of it is public.
 
@@ -283,6 +283,12 @@ class Agent:
         name_of = self._bandit.name_of
         found = self._run(self._look, lambda: list(self._store.open_decisions()))
         return [Decision(o.id, o.action, name_of(o.action)) for o in found]
+
+    @property
+    def counts(self) -> DecisionCounts:
+        """Decisions by what became of them: asked = open + told + given_up + over_limit + dropped."""
+        found: DecisionCounts = self._run(self._look, lambda: self._bandit.public.counts(len(self._store)))
+        return found
 
     def __repr__(self) -> str:
         bandit, s = self._bandit, self._bandit.settings
@@ -376,14 +382,14 @@ class Agent:
         be seen: the frames that hold it, which crash reporters log, are dropped. So are those that hold contexts, where
         these are private, or the reward at which a policy failed.
         """
-        bandit = self._bandit
-        if not (bandit.unfinished or bandit.policy.private_contexts or bandit.failed):
+        bandit, lost = self._bandit, isinstance(error, StoreFailed)
+        if not (bandit.unfinished or bandit.policy.private_contexts or bandit.failed or lost):
             return error
         error.__context__ = error.__cause__ = None
         error = error.with_traceback(None)
         if bandit.ended is None and bandit.failed is not None:
             error = self._kept_after_failure(error)
-        elif bandit.ended is None and bandit.unfinished:
+        elif bandit.ended is None and (bandit.unfinished or lost):
             self._end(error.reason if isinstance(error, StoreFailed) else "was interrupted", readable=False)
         return AgentClosed(str(error)) if isinstance(error, StoreFailed) else error
 

@@ -34,7 +34,16 @@ from private_bandits.ledger import Release
 from private_bandits.policies import Offer, Policy
 from private_bandits.policies.base import nothing_to_undo
 from private_bandits.release import Door
-from private_bandits.state import Decision, OpenDecision, PrivateState, PublicState, Records, Settings, whole_number
+from private_bandits.state import (
+    Decision,
+    Ending,
+    OpenDecision,
+    PrivateState,
+    PublicState,
+    Records,
+    Settings,
+    whole_number,
+)
 
 Told = tuple[OpenDecision, int, int]
 """A checked reward on its way into a sum: the decision, the action played, the reward on the grid."""
@@ -47,6 +56,14 @@ LoggedReward = tuple[int, tuple[int, ...], int, str | None]
 
 LARGEST_KEY = 2**62
 """A policy names its sums by whole numbers below this."""
+
+_ENDED: dict[Ending, str] = {
+    "told": "its reward was told before",
+    "given_up": "it was given up",
+    "out_of_time": "it was given up, as give_up_after later decisions were made",
+    "over_limit": "its reward was told before, and not taken, as its person had max_rewards_per_person",
+    "dropped": "its reward was told before, and not taken, as the policy had no use for it",
+}
 
 _new_tuple = tuple.__new__  # twice as fast as calling the class, in the two calls that everyone waits for
 
@@ -133,7 +150,7 @@ class Bandit(Learning):
         """Close the decision that so many later ones were made since. Each ask makes one decision so old."""
         oldest = self.records.numbered(self.public.asked - after)
         if oldest is not None:
-            self._close(oldest)
+            self._close(oldest, "out_of_time")
 
     # Telling.
 
@@ -185,7 +202,7 @@ class Bandit(Learning):
         self.check_running()
         opened = self._find(decision)
         self.unfinished = self._lasting
-        self._close(opened)
+        self._close(opened, "given_up")
 
     def take(self, told: Told) -> PrivateBanditsError | None:
         """Add a checked reward to its sum, and release the sum if that completes it.
@@ -200,7 +217,7 @@ class Bandit(Learning):
         offered = self.offered_to(decision) if self._takes_offers else None
         entry = self.entry(offered, played) if self.unlearned else self.plain_entry(offered, played)
         if entry is None or not (decision.person is None or self._within_limit(decision.person)):
-            self._close(decision)
+            self._close(decision, "dropped" if entry is None else "over_limit")
             return None
         key, weight = entry
         episode = self.private.episodes.get(key) or self._first_episode(key, weight)
@@ -229,7 +246,7 @@ class Bandit(Learning):
 
     def _close_told(self, decision: OpenDecision) -> None:
         """Close a decision whose reward is taken, and count its person's rewards."""
-        self.records.closed(decision)
+        self.records.closed(decision, "told")
         self._no_longer_waiting(decision)
         if decision.person is not None:
             self.records.count_rewards_of(decision.person, 1)
@@ -277,9 +294,10 @@ class Bandit(Learning):
             waiting.fallen.add(action)
             waiting[action] -= 1
 
-    def _close(self, opened: OpenDecision) -> None:
-        """Close a decision without a reward."""
-        self.records.closed(opened)
+    def _close(self, opened: OpenDecision, ending: Ending) -> None:
+        """Close a decision without a reward that counts."""
+        self.records.closed(opened, ending)
+        self.public.ended.count(ending)
         self._no_longer_waiting(opened)
 
     def _reopen(self, decision: OpenDecision, offered: Offer | None) -> None:
@@ -378,17 +396,22 @@ class Bandit(Learning):
 
     # Starting from a log.
 
-    def start_from(self, decisions: int, rows: Sequence[LoggedReward]) -> None:
-        """Learn from logged rewards before the first decision. The rewards of a sum are its first episode."""
+    def start_from(self, rows: Sequence[LoggedReward], over_limit: int, dropped: int) -> None:
+        """Learn from logged rewards before the first decision. The rewards of a sum are its first episode.
+
+        over_limit, dropped: how many other rows the log had, which were not taken.
+        """
+        self.check_running()
         public = self.public
         if public.asked:
             raise InvalidInput(
                 f"a log comes before the first ask, and {public.asked} decisions were made: start a new agent"
             )
         sums = self._sums_of(rows)
-        self.check_running()
         self.unfinished = True  # in memory too: of a start that is cut short nothing may be seen
-        public.asked = decisions
+        public.asked = len(rows) + over_limit + dropped
+        public.ended.count("over_limit", over_limit)
+        public.ended.count("dropped", dropped)
         for key, weight, _, person in rows:
             self.policy.arrive(public.policy, key, weight)
             if person is not None:
@@ -432,8 +455,14 @@ class Bandit(Learning):
         if opened is not None:
             return opened
         if was_handed_out(key, self.settings.token, self.public):
-            raise ClosedDecision(f"decision {key} is closed: its reward was told before, or it was given up")
+            raise ClosedDecision(f"decision {key} is closed: {self._how_it_ended(int(key.rpartition('-')[2]))}")
         raise UnknownDecision(f"decision {key!r} was not handed out by this agent")
+
+    def _how_it_ended(self, number: int) -> str:
+        ending = self.records.ending_of(number)
+        if ending == "told" and number <= self.public.ended.unknown_up_to:
+            return "its reward was told before, or it was given up: the version that closed it did not note which"
+        return _ENDED[ending]
 
     def check_person(self, person: str | None) -> str:
         """Return the keyed hash that stands for a person."""

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from zlib import crc32
 
 from private_bandits.episode import Episode
@@ -129,6 +129,53 @@ class OpenDecision(NamedTuple):
     """The actions that there were to choose from, where they change and are public."""
 
 
+Ending = Literal["told", "given_up", "out_of_time", "over_limit", "dropped"]
+"""How a decision ends. Its reward was told and taken; or it was given up, as asked for or after `give_up_after` later
+decisions; or its reward was told and not taken, beyond the limit of its person, or dropped by the policy."""
+
+
+@dataclass
+class Endings:
+    """How many decisions ended otherwise than by a reward that was taken. Public.
+
+    unknown: decisions up to number unknown_up_to that were closed by a version which did not note how.
+    """
+
+    given_up: int = 0
+    out_of_time: int = 0
+    over_limit: int = 0
+    dropped: int = 0
+    unknown: int = 0
+    unknown_up_to: int = 0
+
+    def count(self, ending: Ending, more: int = 1) -> None:
+        """Count decisions that ended so."""
+        setattr(self, ending, getattr(self, ending) + more)
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.given_up + self.out_of_time + self.over_limit + self.dropped + self.unknown
+
+
+@dataclass(frozen=True)
+class DecisionCounts:
+    """Decisions by what became of them: asked = open + told + given_up + over_limit + dropped + unknown. Public.
+
+    given_up: those out of time included. over_limit, dropped: a reward was told, and not taken. unknown: closed by
+    version 0.8 or earlier, which did not note how.
+    """
+
+    asked: int
+    open: int
+    told: int
+    given_up: int
+    out_of_time: int
+    over_limit: int
+    dropped: int
+    unknown: int = 0
+
+
 @dataclass
 class PublicState:
     """The part of the state that everyone may know, besides the open decisions: those are in the records."""
@@ -137,6 +184,21 @@ class PublicState:
     waiting: Waiting
     asked: int = 0
     generation: int = 1
+    ended: Endings = field(default_factory=Endings)
+
+    def counts(self, still_open: int) -> DecisionCounts:
+        """Return what became of all decisions."""
+        ended = self.ended
+        return DecisionCounts(
+            asked=self.asked,
+            open=still_open,
+            told=self.asked - still_open - ended.total,
+            given_up=ended.given_up + ended.out_of_time,
+            out_of_time=ended.out_of_time,
+            over_limit=ended.over_limit,
+            dropped=ended.dropped,
+            unknown=ended.unknown,
+        )
 
 
 @dataclass
@@ -174,8 +236,11 @@ class Records(Protocol):
     def asked(self, decision: OpenDecision, offered: Offer | None) -> None:
         """Note that a decision was handed out, from what was offered."""
 
-    def closed(self, decision: OpenDecision) -> None:
-        """Note that a decision has its reward or was given up."""
+    def closed(self, decision: OpenDecision, ending: Ending) -> None:
+        """Note that a decision was closed, and how."""
+
+    def ending_of(self, number: int) -> Ending:
+        """Return how a closed decision ended, if that was noted; "told" for all others."""
 
     def reopened(self, decision: OpenDecision, offered: Offer | None) -> None:
         """Take back that a decision was closed, in the same call."""

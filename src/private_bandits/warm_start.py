@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from private_bandits.bandit import Bandit, LoggedReward
 from private_bandits.errors import InvalidInput
 from private_bandits.logs import Log
 
 
-def logged_rewards(bandit: Bandit, log: Log) -> list[LoggedReward]:
+@dataclass
+class LoggedRewards:
+    """The rows of a log that are taken, and how many others there are."""
+
+    rows: list[LoggedReward]
+    over_limit: int = 0
+    dropped: int = 0
+
+    def __repr__(self) -> str:
+        return f"LoggedRewards({len(self.rows)} rows, values hidden)"
+
+
+def logged_rewards(bandit: Bandit, log: Log) -> LoggedRewards:
     """Return every row that is taken. Rows beyond the limit per person, and those that the policy drops, are not."""
     policy, settings = bandit.policy, bandit.settings
     limit, bounds, steps = settings.max_rewards_per_person, settings.reward_range, bandit.door.grid.steps
@@ -20,12 +33,16 @@ def logged_rewards(bandit: Bandit, log: Log) -> list[LoggedReward]:
         offered = policy.offer(log.columns["arm"])
         entries = [bandit.plain_entry(offered, row) for row in range(log.rows)]
     people = [None] * log.rows if limit is None else [*map(bandit.check_person, log.people())]
-    rows, taken = [], Counter[str | None]()
+    found, taken = LoggedRewards([]), Counter[str | None]()
     for entry, reward, who in zip(entries, grid, people, strict=True):
         taken[who] += 1
-        if entry is not None and (limit is None or taken[who] <= limit):
-            rows.append((*entry, reward, who))
-    return rows
+        if entry is None:
+            found.dropped += 1
+        elif limit is not None and taken[who] > limit:
+            found.over_limit += 1
+        else:
+            found.rows.append((*entry, reward, who))
+    return found
 
 
 def required_columns(bandit: Bandit) -> list[str]:

@@ -7,8 +7,8 @@ came from another time does not fit. This is against accidents. Who edits a file
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, TypeVar
 from zlib import crc32
 
 T = TypeVar("T")
@@ -45,6 +45,12 @@ def checksum(*columns: object) -> int:
 def total(checksums: Iterable[int]) -> int:
     """Return what rows of these checksums add to the total of the file."""
     return sum(ROW + one for one in checksums)
+
+
+def texts(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Return rows with texts for bytes. Bytes that are no UTF-8 are kept as they are, and have another checksum."""
+    for row in rows:
+        yield tuple([c.decode(errors="surrogateescape") if type(c) is bytes else c for c in row])
 
 
 def database_failure(error: Exception) -> str:

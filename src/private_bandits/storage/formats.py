@@ -2,6 +2,7 @@
 
 Format 1: versions 0.1 to 0.3. Format 2: up to 0.7, with actions that change. Format 3: 0.8, with earlier sums and
 arrivals in places of their own. Format 4: with checksums, and with the number of releases that the policy has learned.
+Format 5: with how decisions ended, and decisions that can be checked without reading each.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from typing import Any, TypeVar
 
 from private_bandits.episode import label_of
 from private_bandits.errors import AgentBusy, AgentClosed, AgentFileInvalid
-from private_bandits.storage.damage import ROW, Hidden, checksum, database_failure
+from private_bandits.storage.damage import ROW, Hidden, checksum, database_failure, texts
+from private_bandits.storage.decisions import COLUMNS, FINGERPRINT, checked_rows
 from private_bandits.storage.ownership import PRESENCE
 
-FORMAT = 4
+FORMAT = 5
 
 SCHEMA = (
     "CREATE TABLE settings (text TEXT NOT NULL, checksum INTEGER NOT NULL)",
     "CREATE TABLE policy (learned INTEGER NOT NULL, text TEXT NOT NULL, checksum INTEGER NOT NULL)",
-    "CREATE TABLE agent (asked INTEGER NOT NULL, generation INTEGER NOT NULL, arrivals TEXT, total INTEGER NOT NULL,"
-    " checksum INTEGER NOT NULL)",
+    "CREATE TABLE agent (asked INTEGER NOT NULL, generation INTEGER NOT NULL, arrivals TEXT, ended TEXT NOT NULL,"
+    " total INTEGER NOT NULL, checksum INTEGER NOT NULL)",
+    "CREATE TABLE closed (number INTEGER PRIMARY KEY, ending TEXT NOT NULL, checksum INTEGER NOT NULL)",
     "CREATE TABLE decisions (number INTEGER PRIMARY KEY, generation INTEGER NOT NULL, action INTEGER NOT NULL,"
     " person TEXT, offered TEXT, checksum INTEGER NOT NULL)",
     "CREATE TABLE episodes (key INTEGER PRIMARY KEY, private TEXT NOT NULL, checksum INTEGER NOT NULL)",
@@ -33,7 +36,7 @@ SCHEMA = (
     "CREATE TABLE people (person TEXT PRIMARY KEY, rewards INTEGER NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID",
     PRESENCE,
 )
-COUNTED = ("decisions", "episodes", "kept", "ledger", "people")
+COUNTED = ("decisions", "closed", "episodes", "kept", "ledger", "people")
 """Tables whose checksums the total in `agent` is of. The others have one row each."""
 
 RESTORE = ". Restore a backup only if nothing was released after it was made: it would be released anew"
@@ -46,9 +49,12 @@ T = TypeVar("T")
 class Contents:
     """Everything that a file holds. Its private parts are hidden.
 
-    learned: how many releases the policy's state has learned. people: of older formats; from format 4 on they are
-    looked up one by one. checked: whether everything had checksums, so that a text is what an agent wrote.
+    learned: how many releases the policy's state has learned. ended: how decisions ended, as JSON. decisions, people:
+    of older formats; in this one they are looked up one by one. open, waiting: how many decisions are open, in all and
+    by action. checked: whether everything had checksums, so that a text is what an agent wrote.
     """
+
+    version: int
 
     settings: str
     policy: str
@@ -57,12 +63,19 @@ class Contents:
     asked: int
     generation: int
     total: int
+    ended: str
+    open: int
+    waiting: list[Row]
     decisions: Hidden[list[Row]]
     episodes: Hidden[list[Row]]
     kept: Hidden[list[Row]]
     ledger: list[str]
     people: Hidden[list[Row]]
-    checked: bool
+
+    @property
+    def checked(self) -> bool:
+        """Whether everything had checksums."""
+        return self.version >= 4
 
 
 def refuse_damage(path: str, read: Callable[[], T]) -> T:
@@ -98,21 +111,25 @@ def read_contents(connection: sqlite3.Connection) -> Contents:
         raise AgentFileInvalid(f"has format {version}, this version reads formats 1 to {FORMAT}")
     if connection.execute("PRAGMA quick_check(1)").fetchone() != (b"ok",):
         raise AgentFileInvalid("is damaged: its pages do not fit together")
-    return _read_current(connection) if version == FORMAT else _read_older(connection, version)
+    return _read_checked(connection, version) if version >= 4 else _read_older(connection, version)
 
 
-def _read_current(connection: sqlite3.Connection) -> Contents:
+def _read_checked(connection: sqlite3.Connection, version: int) -> Contents:
+    """Read formats 4 and 5, which have checksums."""
+    current = version == FORMAT
     (settings,) = _only(_rows(connection, "settings", "text"))
     learned, policy = _only(_rows(connection, "policy", "learned, text"))
-    asked, generation, arrivals, total, stored = _only(_texts(connection.execute("SELECT * FROM agent")))
+    agent = _only(list(texts(connection.execute("SELECT * FROM agent"))))
     fixed = checksum("settings", settings), checksum("policy", learned, policy)
-    if stored != agent_checksum(asked, generation, arrivals, total, fixed):
+    if agent[-1] != agent_checksum(agent[:-1], fixed):
         raise AgentFileInvalid("is damaged: the row of agent does not have its checksum")
-    _rows(connection, "people", "person, rewards", "person")  # looked up one by one later, and checked now
-    found = [f"SELECT coalesce(sum(checksum + {ROW}), 0) FROM {table}" for table in COUNTED]  # noqa: S608
-    if sum(connection.execute(query).fetchone()[0] for query in found) != total:
-        raise AgentFileInvalid("is damaged: rows are missing, or from another time")
+    asked, generation, arrivals, *ended, total, _ = agent
+    for _ in checked_rows("people", connection.execute("SELECT person, rewards, checksum FROM people")):
+        pass  # looked up one by one later, and checked now
+    _check_total(connection, total, current)
+    decisions = f"SELECT {COLUMNS}, checksum FROM decisions ORDER BY number"  # noqa: S608
     return Contents(
+        version=version,
         settings=settings,
         policy=policy,
         arrivals=arrivals,
@@ -120,34 +137,59 @@ def _read_current(connection: sqlite3.Connection) -> Contents:
         asked=asked,
         generation=generation,
         total=total,
-        decisions=Hidden(_rows(connection, "decisions", "number, generation, action, person, offered", "number")),
+        ended=ended[0] if current else "",
+        open=connection.execute("SELECT count(*) FROM decisions").fetchone()[0],
+        waiting=_waiting(connection, asked, generation) if current else [],
+        decisions=Hidden([] if current else list(checked_rows("decisions", connection.execute(decisions)))),
         episodes=Hidden(_rows(connection, "episodes", "key, private", "key")),
         kept=Hidden(_rows(connection, "kept", "key, number, label, private", "key, number")),
         ledger=[text for _, text in _rows(connection, "ledger", "number, release", "number")],
-        people=Hidden([]),
-        checked=True,
+        people=Hidden([] if current else _rows(connection, "people", "person, rewards", "person")),
     )
 
 
-def agent_checksum(asked: int, generation: int, arrivals: Any, total: int, others: tuple[int, int]) -> int:
+def _check_total(connection: sqlite3.Connection, total: int, current: bool) -> None:
+    """Refuse a file in which rows are missing, or from another time."""
+    found = 0
+    for table in COUNTED if current else [name for name in COUNTED if name != "closed"]:
+        own = FINGERPRINT if current and table == "decisions" else "0"
+        query = f"SELECT coalesce(sum(checksum + {ROW} + {own}), 0) FROM {table}"  # noqa: S608
+        found += connection.execute(query).fetchone()[0]
+    if found != total:
+        raise AgentFileInvalid("is damaged: rows are missing, or from another time")
+
+
+def _waiting(connection: sqlite3.Connection, asked: int, generation: int) -> list[Row]:
+    """Return how many decisions are open, by action. Their numbers have a fingerprint; texts are read one by one."""
+    wrong = connection.execute(
+        "SELECT count(*) FROM decisions WHERE typeof(number) || typeof(generation) || typeof(action) <> ?"
+        " OR number NOT BETWEEN 1 AND ? OR generation NOT BETWEEN 1 AND ? OR action < 0",
+        ("integer" * 3, asked, generation),
+    ).fetchone()[0]
+    if wrong:
+        raise AgentFileInvalid("is damaged: a column holds what no agent writes")
+    with_texts = f"SELECT {COLUMNS}, checksum FROM decisions WHERE coalesce(person, offered) IS NOT NULL"  # noqa: S608
+    for _ in checked_rows("decisions", connection.execute(with_texts)):
+        pass  # looked up one by one later, and checked now
+    return connection.execute("SELECT action, count(*) FROM decisions GROUP BY action").fetchall()
+
+
+def agent_checksum(columns: Row, others: tuple[int, int]) -> int:
     """Return the checksum of the row of agent.
 
     others: those of settings and policy. With them nothing of another agent's file fits, as its salt is another.
     """
-    return checksum("agent", asked, generation, arrivals, total, *others)
+    return checksum("agent", *columns, *others)
 
 
 def _rows(connection: sqlite3.Connection, table: str, columns: str, order: str = "rowid") -> list[Row]:
     """Return all rows, each with the checksum that it says; the checksum itself is left out."""
-    found = _texts(connection.execute(f"SELECT {columns}, checksum FROM {table} ORDER BY {order}"))  # noqa: S608
-    if any(row[-1] != checksum(table, *row[:-1]) for row in found):
-        raise AgentFileInvalid(f"is damaged: a row of {table} does not have its checksum")
-    return [row[:-1] for row in found]
+    query = f"SELECT {columns}, checksum FROM {table} ORDER BY {order}"  # noqa: S608
+    return list(checked_rows(table, connection.execute(query)))
 
 
 def _texts(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows with texts for bytes. Bytes that are no UTF-8 are kept as they are, and have another checksum."""
-    return [tuple([c.decode(errors="surrogateescape") if type(c) is bytes else c for c in row]) for row in rows]
+    return list(texts(rows))
 
 
 def _only(rows: list[Row]) -> Row:
@@ -171,7 +213,9 @@ def _read_older(connection: sqlite3.Connection, version: int) -> Contents:
     else:
         episodes, kept = _apart(episodes)
     ledger = [text for (text,) in _texts(execute("SELECT release FROM ledger ORDER BY number"))]
+    rows = _texts(execute(decisions))
     found = Contents(
+        version=version,
         settings=settings,
         policy=policy,
         arrivals=arrived,
@@ -179,12 +223,14 @@ def _read_older(connection: sqlite3.Connection, version: int) -> Contents:
         asked=asked,
         generation=generation,
         total=0,
-        decisions=Hidden(_texts(execute(decisions))),
+        ended="",
+        open=len(rows),
+        waiting=[],
+        decisions=Hidden(rows),
         episodes=Hidden(episodes),
         kept=Hidden(kept),
         ledger=ledger,
         people=Hidden(_texts(execute("SELECT person, rewards FROM people ORDER BY person"))),
-        checked=False,
     )
     _check_older(found)
     return found
@@ -207,13 +253,13 @@ def _apart(rows: Iterable[Row]) -> tuple[list[Row], list[Row]]:
 def _check_older(found: Contents) -> None:
     """Refuse columns of other types or values than an agent writes."""
     records = [*found.episodes.value, *found.kept.value]
-    texts = [found.settings, found.policy, *found.ledger, *(row[-1] for row in records)]
-    texts += [row[2] for row in found.kept.value] + [person for person, _ in found.people.value]
+    words = [found.settings, found.policy, *found.ledger, *(row[-1] for row in records)]
+    words += [row[2] for row in found.kept.value] + [person for person, _ in found.people.value]
     counts = [found.asked, found.generation, *(rewards for _, rewards in found.people.value)]
     numbers = [number for number, *_ in found.decisions.value]
     for number, generation, action, person, offered in found.decisions.value:
-        texts += [text for text in (person, offered) if text is not None]
+        words += [text for text in (person, offered) if text is not None]
         counts += [number - 1, action, generation - 1, found.generation - generation]
-    fit = all(type(text) is str and text.isascii() for text in texts) and all(type(n) is int and n >= 0 for n in counts)
+    fit = all(type(text) is str and text.isascii() for text in words) and all(type(n) is int and n >= 0 for n in counts)
     if not (fit and found.generation >= 1 and max(numbers, default=0) <= found.asked):
         raise AgentFileInvalid("is damaged: a column holds what no agent writes")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from private_bandits.episode import Episode
 from private_bandits.ledger import Release
 from private_bandits.policies import Offer
-from private_bandits.state import OpenDecision, PublicState
+from private_bandits.state import Ending, OpenDecision, PublicState
 
 
 class MemoryStore:
@@ -24,6 +24,7 @@ class MemoryStore:
         self._prefix = f"{token}-1-"  # of the first generation, and there is no other
         self._open: dict[str, OpenDecision] = {}
         self._offers: dict[str, Offer] = {}  # private ones
+        self._endings: dict[int, Ending] = {}  # other than told
         self._rewards_of: dict[str, int] = {}
         self.find = self._open.get  # the dictionary's own method, in a call that everyone waits for
 
@@ -42,6 +43,10 @@ class MemoryStore:
     def __len__(self) -> int:
         return len(self._open)
 
+    def ending_of(self, number: int) -> Ending:
+        """Return how a closed decision ended."""
+        return self._endings.get(number, "told")
+
     def rewards_of(self, person: str) -> int:
         """Return how many rewards of this person were taken."""
         return self._rewards_of.get(person, 0)
@@ -52,8 +57,10 @@ class MemoryStore:
         if offered is not None and decision.offered is None:
             self._offers[decision.id] = offered
 
-    def closed(self, decision: OpenDecision) -> None:
-        """Forget a decision that has its reward or was given up."""
+    def closed(self, decision: OpenDecision, ending: Ending) -> None:
+        """Forget a decision, but for how it ended."""
+        if ending != "told":
+            self._endings[decision.number] = ending
         del self._open[decision[0]]
         if self._offers:
             self._offers.pop(decision.id, None)

@@ -8,34 +8,34 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from operator import itemgetter
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
-
-from private_bandits.episode import Episode, stored_place
+from private_bandits.episode import Episode
 from private_bandits.errors import AgentClosed, AgentFileExists, AgentFileInvalid, InvalidInput
 from private_bandits.ledger import Ledger, Release
 from private_bandits.policies import Offer
 from private_bandits.policies.waiting import Waiting
-from private_bandits.state import OpenDecision, PrivateState, PublicState, Settings
+from private_bandits.state import Ending, Endings, OpenDecision, PrivateState, PublicState, Settings
 from private_bandits.storage.contract import StoreFailed
 from private_bandits.storage.damage import ROW, Hidden, checksum, database_failure, total
-from private_bandits.storage.formats import FORMAT, SCHEMA, Contents, Row, agent_checksum, refuse_damage
+from private_bandits.storage.decisions import COLUMNS, OpenDecisions, checked_rows, weight_of
+from private_bandits.storage.formats import FORMAT, Contents, Row, agent_checksum, refuse_damage
 from private_bandits.storage.ownership import (
-    APPLICATION_ID,
     LOG_NEEDED,
     OwnedFile,
     check_agents_file,
     make_private_file,
 )
 from private_bandits.storage.reading import read_file
+from private_bandits.storage.records import OpenEpisode, load_endings, load_settings, load_sums
+from private_bandits.storage.tables import CHANGING, PLACES, UPDATE_AGENT, Statement, empty_tables, inserted, runs
 
-Statement = tuple[str, Hidden[list[Row]] | None]
-"""One statement of SQL, with the rows that it is run for; None: it is run once. Rows may hold a sum or a context."""
+T = TypeVar("T")
 
 
 class SqliteStore:
@@ -57,14 +57,15 @@ class SqliteStore:
         self._synchronous = ""
         self._generation = 0
         self._total = 0
+        self._ended = json.dumps(asdict(Endings()))
+        self._is_closed = False
         self._checksums: dict[tuple[str, Any], int] = {}  # of the rows that may be changed or deleted later
         self._settings_checksum = self._policy_checksum = 0
         self._policy_row: tuple[int, str] | None = None  # what is still to be written of the policy
         self._arrivals: str | None = None
         self._learned = self._encoded = 0  # releases that the policy has learned, and that its state in the file has
         self._kept: dict[int, tuple[Episode, ...]] = {}  # the earlier sums of each key that are in the file
-        self._open: dict[int, OpenDecision] = {}
-        self._offers: dict[int, Offer] = {}  # private ones
+        self._decisions: OpenDecisions  # once the settings are known
         self._folded = False  # whether a release of this call is in the file, with all that came before it
         self.forget()
 
@@ -91,12 +92,13 @@ class SqliteStore:
         if self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise AgentFileExists(f"{self.path} exists: resume it with Agent.open({str(self.path)!r})")
         self._generation = 1
+        self._decisions = OpenDecisions(settings, 1, 0)
         policy = (0, state)
         self._policy_checksum = checksum("policy", *policy)
         text = json.dumps(settings.to_dict())
         self._settings_checksum = checksum("settings", text)
-        tables = _empty_tables(text)
-        self._run([*tables, _inserted("policy", [policy])], 0, synchronous="FULL", owner=0)
+        tables = empty_tables(text)
+        self._run([*tables, inserted("policy", [policy])], 0, synchronous="FULL", owner=0)
         self._owned.fold_log()
 
     @classmethod
@@ -118,53 +120,32 @@ class SqliteStore:
         self._total = found.total
         self._generation = found.generation
         self._settings_checksum = checksum("settings", found.settings)
-        settings = _load_settings(found.settings)
+        settings = load_settings(found.settings)
         return settings, Ledger(Release.from_dict(json.loads(text)) for text in found.ledger)
 
-    def load(
-        self, settings: Settings, open_episode: Callable[[int, int, int], Episode]
-    ) -> tuple[PublicState, PrivateState]:
+    def load(self, settings: Settings, open_episode: OpenEpisode) -> tuple[PublicState, PrivateState]:
         """Return the state as it was committed last, but for the policy's. open_episode makes the empty sums."""
         return refuse_damage(str(self.path), lambda: self._load(self._contents, settings, open_episode))
 
-    def _load(
-        self, found: Contents, settings: Settings, open_episode: Callable[[int, int, int], Episode]
-    ) -> tuple[PublicState, PrivateState]:
-        private = PrivateState(self._load_sums(found, open_episode))
+    def _load(self, found: Contents, settings: Settings, open_episode: OpenEpisode) -> tuple[PublicState, PrivateState]:
+        private = PrivateState(load_sums(found, open_episode))
+        self._kept = {key: episode.kept for key, episode in private.episodes.items() if episode.kept}
         public = PublicState(
             policy=None,
             waiting=Waiting(len(settings.policy.arm_names)),
             asked=found.asked,
             generation=self._generation + 1,
+            ended=load_endings(found),
         )
-        policy, limited = settings.policy, settings.max_rewards_per_person is not None
-        if found.people.value and not limited:
+        self._decisions = OpenDecisions(settings, self._generation + 1, found.open)
+        if found.people.value and settings.max_rewards_per_person is None:
             raise AgentFileInvalid("is damaged: it counts rewards of people, and its settings have no limit for them")
-        changing, dimension = not policy.arm_names, getattr(policy, "dimension", None)
-        for number, generation, action, person, text in found.decisions.value:
-            offered = _load_offered(text, action, dimension) if changing else None
-            if (text is not None) is not changing or (person is not None) is not limited:
-                raise AgentFileInvalid("is damaged: an open decision does not fit the settings")
+        for row in found.decisions.value:
+            self._decisions.parsed(row)
+        for action, count in found.waiting or Counter(row[2] for row in found.decisions.value).items():
             if public.waiting:
-                public.waiting[action] += 1
-            if policy.private_contexts and offered is not None:
-                self._offers[number], offered = offered, None
-            key = f"{settings.token}-{generation}-{number}"
-            self._open[number] = OpenDecision(key, number, action, person, offered)
+                public.waiting[action] = count
         return public, private
-
-    def _load_sums(self, found: Contents, open_episode: Callable[[int, int, int], Episode]) -> dict[int, Episode]:
-        """Read the open sums, and with each the earlier ones that later releases hold again."""
-        sums = {key: _load_episode(text, open_episode) for key, text in found.episodes.value}
-        if any(key != episode.key for key, episode in sums.items()):
-            raise AgentFileInvalid("is damaged: an open sum is in the wrong place")
-        for key, number, label, text in found.kept.value:
-            part = _load_episode(text, open_episode)
-            if key not in sums or (part.key, part.number, part.label) != (key, number, label):
-                raise AgentFileInvalid("is damaged: an earlier sum is in the wrong place")
-            sums[key].kept += (part,)
-            self._kept[key] = sums[key].kept
-        return sums
 
     @property
     def policy_state(self) -> dict[str, Any]:
@@ -188,14 +169,15 @@ class SqliteStore:
         found = self._contents
         self._arrivals = found.arrivals
         self._generation += 1
-        statements = [] if found.checked else self._new_tables(found)
-        for table, rows in (("decisions", found.decisions), ("episodes", found.episodes), ("kept", found.kept)):
+        older = found.version < FORMAT
+        statements = self._new_tables(found) if older else []
+        for table, rows in (("episodes", found.episodes), ("kept", found.kept)):
             for row in rows.value:
-                self._checksums[table, _PLACES[table](row)] = checksum(table, *row)
+                self._checksums[table, PLACES[table](row)] = checksum(table, *row)
         self._policy_checksum = checksum("policy", found.learned, found.policy)
         self._learned = self._encoded = found.learned
         statements.append((LOG_NEEDED, None))
-        self._run(statements, found.asked, synchronous="FULL", owner=found.generation if found.checked else 0)
+        self._run(statements, found.asked, synchronous="FULL", owner=0 if older else found.generation)
         self._owned.fold_log()
         nothing: Hidden[list[Row]] = Hidden([])
         self._contents = replace(found, decisions=nothing, episodes=nothing, kept=nothing, people=nothing, ledger=[])
@@ -204,17 +186,18 @@ class SqliteStore:
         """Replace the tables of an older format by those of this one, with the same rows and their checksums."""
         names = [name.decode() for (name,) in self.connection.execute("SELECT name FROM sqlite_master")]
         statements: list[Statement] = [(f"DROP TABLE {name}", None) for name in names if not name.startswith("sqlite_")]
-        statements += _empty_tables(found.settings)
-        statements.append(_inserted("policy", [(found.learned, found.policy)]))
+        statements += empty_tables(found.settings)
+        statements.append(inserted("policy", [(found.learned, found.policy)]))
+        statements.append(inserted("decisions", found.decisions.value))
+        self._total = sum(map(weight_of, found.decisions.value))
         tables = {
-            "decisions": found.decisions.value,
             "episodes": found.episodes.value,
             "kept": found.kept.value,
             "ledger": list(enumerate(found.ledger, 1)),
             "people": found.people.value,
         }
         for table, rows in tables.items():
-            statements.append(_inserted(table, rows))
+            statements.append(inserted(table, rows))
             self._total += total(checksum(table, *row) for row in rows)
         return statements
 
@@ -227,46 +210,68 @@ class SqliteStore:
 
     def find(self, decision: str) -> OpenDecision | None:
         """Return an open decision by its id."""
-        number = decision.rpartition("-")[2]
-        found = self._open.get(int(number)) if number.isdecimal() and len(number) < 20 else None
-        return found if found is not None and found.id == decision else None
+        return self._decisions.find(decision, self._decision_row)
 
     def numbered(self, number: int) -> OpenDecision | None:
         """Return an open decision by its number."""
-        return self._open.get(number)
+        return self._decisions.numbered(number, self._decision_row)
 
     def offered_to(self, decision: OpenDecision) -> Offer | None:
         """Return the private actions that an open decision chose from."""
-        return self._offers.get(decision.number)
+        return self._decisions.offered_to(decision)
 
     def open_decisions(self) -> Iterable[OpenDecision]:
-        """Return all open decisions, oldest first. One that was opened again is not where it was."""
-        return sorted(self._open.values(), key=lambda decision: decision.number)
+        """Return all open decisions, oldest first."""
+        if self._is_closed:
+            self._decisions.check_listed()
+        return self._read_or_ended("decisions", lambda: list(self._decisions.listed(self.connection)))
 
     def __len__(self) -> int:
-        return len(self._open)
+        return self._decisions.count
+
+    def ending_of(self, number: int) -> Ending:
+        """Return how a closed decision ended, if that was noted; "told" for all others."""
+        if number in self._decisions.closed:
+            return self._decisions.closed[number]
+        for row in self._looked_up("closed", "number, ending", "number", number):
+            return row[1]  # type: ignore[no-any-return]
+        return "told"
+
+    def _decision_row(self, number: int) -> list[Row]:
+        return self._looked_up("decisions", COLUMNS, "number", number)
+
+    def _looked_up(self, table: str, columns: str, key: str, value: object) -> list[Row]:
+        """Return the row of a key, if there is one."""
+        query = f"SELECT {columns}, checksum FROM {table} WHERE {key} = ?"  # noqa: S608
+        return self._read_or_ended(table, lambda: list(checked_rows(table, self.connection.execute(query, (value,)))))
+
+    def _read_or_ended(self, table: str, read: Callable[[], T]) -> T:
+        """Read, or say why that is not possible."""
+        try:
+            return read()
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            trouble = database_failure(error)
+        except AgentFileInvalid:
+            trouble = f"a row of {table} does not have its checksum"
+        raise StoreFailed(
+            f"the agent could not read its file ({trouble}) and has ended: mend the cause, resume with "
+            "Agent.open(path) and tell again",
+            f"could not read its file ({trouble})",
+        )
 
     # What changed.
 
     def asked(self, decision: OpenDecision, offered: Offer | None) -> None:
         """Note that a decision was handed out, from what was offered."""
-        self._asked[decision.number] = decision, offered
-        self._open[decision.number] = decision
-        if offered is not None and decision.offered is None:
-            self._offers[decision.number] = offered
+        self._decisions.ask(decision, offered)
 
-    def closed(self, decision: OpenDecision) -> None:
-        """Note that a decision has its reward or was given up."""
-        self._closed.add(decision.number)
-        del self._open[decision.number]
-        self._offers.pop(decision.number, None)
+    def closed(self, decision: OpenDecision, ending: Ending) -> None:
+        """Note that a decision was closed, and how."""
+        self._decisions.close(decision, ending)
 
     def reopened(self, decision: OpenDecision, offered: Offer | None) -> None:
         """Take back that a decision was closed, in the same call."""
-        self._closed.remove(decision.number)
-        self._open[decision.number] = decision
-        if offered is not None and decision.offered is None:
-            self._offers[decision.number] = offered
+        self._decisions.reopen(decision, offered)
 
     def summed(self, changed: Iterable[Episode]) -> None:
         """Note that open sums changed."""
@@ -305,23 +310,10 @@ class SqliteStore:
         """Return how many rewards of this person were taken: from the file, and what is pending."""
         if person in self._people:
             return self._people[person]
-        trouble = ""
-        found: list[Row] = []
-        try:
-            query = "SELECT rewards, checksum FROM people WHERE person = ?"
-            found = self.connection.execute(query, (person,)).fetchall()
-            if any(row[1] != checksum("people", person, row[0]) for row in found):
-                trouble = "a row of people does not have its checksum"
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            trouble = database_failure(error)
-        if trouble:
-            raise AgentClosed(
-                f"the agent could not read its file ({trouble}) and has ended: mend the cause, resume with "
-                "Agent.open(path) and tell again"
-            )
-        if found:
-            self._checksums["people", person] = found[0][1]
-        return int(found[0][0]) if found else 0
+        for row in self._looked_up("people", "person, rewards", "person", person):
+            self._checksums["people", person] = checksum("people", *row)
+            return int(row[1])
+        return 0
 
     def count_rewards_of(self, person: str, more: int) -> None:
         """Count them once they are committed."""
@@ -329,8 +321,6 @@ class SqliteStore:
 
     def forget(self) -> None:
         """Drop what is pending."""
-        self._asked: dict[int, tuple[OpenDecision, Offer | None]] = {}
-        self._closed: set[int] = set()
         self._summed: dict[int, Episode] = {}
         self._released: list[Release] = []
         self._people: dict[str, int] = {}
@@ -361,8 +351,8 @@ class SqliteStore:
         self._folded = True
 
     def _commit(self, public: PublicState) -> None:
-        told = bool(self._closed or self._summed or self._released)
-        if told or self._asked or not self._folded:
+        told = bool(self._decisions.closed or self._summed or self._released)
+        if told or self._decisions.asked or not self._folded:
             self._write(public, "FULL" if told else "NORMAL")
         self._folded = False
 
@@ -385,22 +375,19 @@ class SqliteStore:
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and let go of it."""
+        if not self._is_closed:
+            self._is_closed = True
+            with suppress(Exception):  # it was never opened, or cannot be read any more: there is nothing to keep
+                self._decisions.keep_listed(self.connection)
         self._owned.close()
 
     def _write(self, public: PublicState, synchronous: str = "NORMAL") -> None:
         """Write everything pending, in one transaction."""
         statements: list[Statement] = []
         if self._policy_row is not None:
-            statements += [("DELETE FROM policy", None), _inserted("policy", [self._policy_row])]
+            statements += [("DELETE FROM policy", None), inserted("policy", [self._policy_row])]
             self._policy_checksum = checksum("policy", *self._policy_row)
-        new = [asked for number, asked in self._asked.items() if number not in self._closed]
-        gone = [number for number in self._closed if number not in self._asked]
-        if new:
-            statements.append(self._put("decisions", map(self._decision_row, new)))
-        if gone:
-            for number in gone:
-                self._total -= ROW + self._checksums.pop(("decisions", number))
-            statements.append(("DELETE FROM decisions WHERE number BETWEEN ? AND ?", Hidden(_runs(gone))))
+        statements += self._decision_changes()
         if self._summed:
             sums = [(key, json.dumps(episode.dump())) for key, episode in self._summed.items()]
             statements.append(self._put("episodes", sums))
@@ -410,13 +397,25 @@ class SqliteStore:
             statements.append(self._put("ledger", [(row.number, json.dumps(row.to_dict())) for row in self._released]))
         if self._people:
             statements.append(self._put("people", self._people.items()))
+        self._ended = json.dumps(asdict(public.ended))
         self._run(statements, public.asked, synchronous)
         self.forget()
+        self._decisions.written()
 
-    def _decision_row(self, asked: tuple[OpenDecision, Offer | None]) -> Row:
-        decision, offered = asked
-        text = None if offered is None else json.dumps(offered.tolist())
-        return decision.number, self._generation, decision.action, decision.person, text
+    def _decision_changes(self) -> list[Statement]:
+        """Write new decisions, delete closed ones, and note how they ended if not by a reward."""
+        statements, decisions = [], self._decisions
+        new, gone = decisions.new_rows(), decisions.gone()
+        if new:
+            statements.append(inserted("decisions", new))
+            self._total += sum(map(weight_of, new))
+        if gone:
+            self._total -= sum(gone.values())
+            statements.append(("DELETE FROM decisions WHERE number BETWEEN ? AND ?", Hidden(runs(gone))))
+        ended = [(number, ending) for number, ending in decisions.closed.items() if ending != "told"]
+        if ended:
+            statements.append(self._put("closed", ended))
+        return statements
 
     def _kept_changes(self, episode: Episode) -> list[Statement]:
         """Make the kept sums in the file those of the episode. They change at a release only."""
@@ -436,9 +435,9 @@ class SqliteStore:
 
     def _put(self, table: str, rows: Iterable[Row]) -> Statement:
         """Write rows, new or in place of those that stand there, and count their checksums in the total."""
-        statement, found = _inserted(table, rows)
+        statement, found = inserted(table, rows)
         assert found is not None
-        known, place, remembered = self._checksums, _PLACES[table], table in _CHANGING
+        known, place, remembered = self._checksums, PLACES[table], table in CHANGING
         for row in found.value:
             key, own = (table, place(row)), row[-1]
             before = known.pop(key, None)
@@ -465,7 +464,7 @@ class SqliteStore:
                     execute(statement)
                 else:
                     executemany(statement, rows.value)
-            if execute(_UPDATE_AGENT, self._agent_row(asked, owner)).rowcount != 1:
+            if execute(UPDATE_AGENT, self._agent_row(asked, owner)).rowcount != 1:
                 raise AgentClosed(f"{self.path} was taken over by another agent: this one has ended")
             execute("COMMIT")
         except BaseException:
@@ -475,81 +474,6 @@ class SqliteStore:
 
     def _agent_row(self, asked: int, owner: int | None) -> Row:
         """Return what the row of agent is to hold, and the generation that it has now."""
-        generation, arrivals = self._generation, self._arrivals
-        others = self._settings_checksum, self._policy_checksum
-        own = agent_checksum(asked, generation, arrivals, self._total, others)
-        return asked, generation, arrivals, self._total, own, generation if owner is None else owner
-
-
-_UPDATE_AGENT = "UPDATE agent SET asked = ?, generation = ?, arrivals = ?, total = ?, checksum = ? WHERE generation = ?"
-_CHANGING = ("decisions", "episodes", "kept")
-"""Tables whose rows are replaced or deleted by the agent that wrote them, so that it remembers their checksums."""
-
-
-_INSERT = {
-    table: f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * columns)})"  # noqa: S608
-    for table, columns in {
-        "settings": 2,
-        "policy": 3,
-        "decisions": 6,
-        "episodes": 3,
-        "kept": 5,
-        "ledger": 3,
-        "people": 3,
-    }.items()
-}
-_PLACES = dict.fromkeys(("decisions", "episodes", "ledger", "people"), itemgetter(0)) | {"kept": itemgetter(0, 2)}
-"""The primary key of a row, by table."""
-
-
-def _runs(numbers: Iterable[int]) -> list[Row]:
-    """Return the first and the last of each run of whole numbers without a gap: a batch is often one run.
-
-    >>> _runs([7, 3, 4, 5])
-    [(3, 5), (7, 7)]
-    """
-    found: list[Row] = []
-    for number in sorted(numbers):
-        if found and found[-1][1] == number - 1:
-            found[-1] = (found[-1][0], number)
-        else:
-            found.append((number, number))
-    return found
-
-
-def _inserted(table: str, rows: Iterable[Row]) -> Statement:
-    """Write rows with their checksums."""
-    return _INSERT[table], Hidden([(*row, checksum(table, *row)) for row in rows])
-
-
-def _empty_tables(settings: str) -> list[Statement]:
-    """Make the tables of a new file."""
-    return [
-        *((statement, None) for statement in SCHEMA),
-        (f"PRAGMA application_id = {APPLICATION_ID}", None),
-        (f"PRAGMA user_version = {FORMAT}", None),
-        _inserted("settings", [(settings,)]),
-        ("INSERT INTO agent VALUES (0, 0, NULL, 0, 0)", None),
-        ("INSERT INTO presence VALUES (1)", None),
-    ]
-
-
-def _load_settings(text: str) -> Settings:
-    """Read the settings. They are public, so that a refusal may say what is wrong with them."""
-    try:
-        return Settings.from_dict(json.loads(text))
-    except InvalidInput as error:
-        raise AgentFileInvalid(f"has settings that are refused: {error}") from None
-
-
-def _load_offered(text: str, action: int, dimension: int | None) -> Offer:
-    table = np.array(json.loads(text))
-    fit = table.ndim == 2 and table.dtype == np.int64 and dimension in (None, table.shape[1])
-    if not fit or not 0 <= action < len(table):
-        raise AgentFileInvalid("is damaged: the actions of an open decision cannot be read")
-    return table
-
-
-def _load_episode(text: str, open_episode: Callable[[int, int, int], Episode]) -> Episode:
-    data = json.loads(text)
-    return open_episode(*stored_place(data)).restored(data)
+        columns = (asked, self._generation, self._arrivals, self._ended, self._total)
+        own = agent_checksum(columns, (self._settings_checksum, self._policy_checksum))
+        return *columns, own, self._generation if owner is None else owner
