@@ -1161,7 +1161,7 @@ class _ReopensAtOpen(Bandit):
         if refused is None and self.records.lasting:
             # What is asked and closed between two writes is not written: the row of the ask before stays.
             self.records.asked(told[0], None)
-            self.records.closed(told[0])
+            self.records.closed(told[0], "told")
         return refused
 
 
@@ -1248,7 +1248,7 @@ class _IdTellsSum(Bandit):
         key = f"{found.id}-{zlib.crc32(repr(sums).encode()) & 0xFFF:03x}"
         opened = self.records.find(found.id)
         assert opened is not None
-        self.records.closed(opened)
+        self.records.closed(opened, "told")
         self.records.asked(opened._replace(id=key), offered)
         return found._replace(id=key)
 
@@ -1493,11 +1493,11 @@ def make_white_warm_start_quiet() -> pb.Agent:
 class _NoisyStart(Bandit):
     """Draws the noise of a log from another source than that of the door."""
 
-    def start_from(self, decisions: int, rows: Sequence[LoggedReward]) -> None:
+    def start_from(self, rows: Sequence[LoggedReward], over_limit: int, dropped: int) -> None:
         source = self.door.noise
         self.door.noise = _OtherDraw(1e6)
         try:
-            super().start_from(decisions, rows)
+            super().start_from(rows, over_limit, dropped)
         finally:
             self.door.noise = source
 
@@ -1509,8 +1509,8 @@ def make_white_warm_start_other_noise(path: StrPath | None = None) -> pb.Agent:
 
 
 class _StartShowsRaw(Bandit):
-    def start_from(self, decisions: int, rows: Sequence[LoggedReward]) -> None:
-        super().start_from(decisions, rows)
+    def start_from(self, rows: Sequence[LoggedReward], over_limit: int, dropped: int) -> None:
+        super().start_from(rows, over_limit, dropped)
         for key in {key for key, _, _, _ in rows}:
             own = [reward for other, _, reward, _ in rows if other == key]
             self.public.policy.means[key] = sum(own) / len(own) / self.door.grid.steps
@@ -1524,8 +1524,8 @@ def make_white_warm_start_raw_means() -> pb.Agent:
 
 
 class _StartKeepsSums(Bandit):
-    def start_from(self, decisions: int, rows: Sequence[LoggedReward]) -> None:
-        super().start_from(decisions, rows)
+    def start_from(self, rows: Sequence[LoggedReward], over_limit: int, dropped: int) -> None:
+        super().start_from(rows, over_limit, dropped)
         for key, weight, reward, _ in rows:
             again = self.private.episodes[key]
             again.add(weight, reward)
@@ -1539,8 +1539,9 @@ def make_white_warm_start_in_two_episodes() -> pb.Agent:
 
 
 class _NobodyLogged(Bandit):
-    def start_from(self, decisions: int, rows: Sequence[LoggedReward]) -> None:
-        super().start_from(decisions, [(key, weight, reward, None) for key, weight, reward, _ in rows])
+    def start_from(self, rows: Sequence[LoggedReward], over_limit: int, dropped: int) -> None:
+        nobody = [(key, weight, reward, None) for key, weight, reward, _ in rows]
+        super().start_from(nobody, over_limit, dropped)
 
 
 class _StartForgetsPeople(_AnyoneAgent):

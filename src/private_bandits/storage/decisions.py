@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from private_bandits.storage.damage import ROW, checksum, texts
 Row = tuple[Any, ...]
 
 AT_HAND = 50_000
-"""Open decisions that are kept in memory, the latest ones. The others are in the file alone."""
+"""Open decisions that are kept in memory, the latest ones, up to twice as many. The others are in the file alone."""
 
 COLUMNS = "number, generation, action, person, offered"
 
@@ -135,12 +136,16 @@ class OpenDecisions:
         return {number: self._weights.pop(number) for number in self.closed if number not in self.asked}
 
     def written(self) -> None:
-        """Forget what was noted, and all but the latest decisions."""
+        """Forget what was noted."""
         self.asked, self.closed = {}, {}
-        while len(self._at_hand) > AT_HAND:
-            oldest = next(iter(self._at_hand))
-            del self._at_hand[oldest], self._weights[oldest]
-            self._offers.pop(oldest, None)
+
+    def trim(self) -> None:
+        """Keep the latest decisions at hand. Only between calls: one that was found in a call may be closed in it."""
+        if len(self._at_hand) > 2 * AT_HAND:  # all at once: taking the first of a dictionary again and again is slow
+            latest = dict(islice(self._at_hand.items(), len(self._at_hand) - AT_HAND, None))
+            self._weights = {number: self._weights[number] for number in latest}
+            self._offers = {number: offer for number, offer in self._offers.items() if number in latest}
+            self._at_hand = latest
 
     # All of them.
 

@@ -355,6 +355,7 @@ class SqliteStore:
         if told or self._decisions.asked or not self._folded:
             self._write(public, "FULL" if told else "NORMAL")
         self._folded = False
+        self._decisions.trim()
 
     def _or_ended(self, write: Callable[[PublicState], None], public: PublicState) -> None:
         """Write, or say why that is not possible."""
