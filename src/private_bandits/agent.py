@@ -11,27 +11,23 @@ import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, overload
 
-from private_bandits.arguments import encoded
 from private_bandits.bandit import Bandit
 from private_bandits.budget import check_probability
-from private_bandits.errors import AgentBusy, AgentClosed, InvalidInput
+from private_bandits.errors import AgentBusy, AgentClosed
 from private_bandits.guarantee import Guarantee, Unit
 from private_bandits.ledger import Ledger
 from private_bandits.logs import Column, read_log
-from private_bandits.policies import POLICIES, Estimate, Policy
-from private_bandits.policies.waiting import Waiting
+from private_bandits.policies import Estimate, Policy
+from private_bandits.release import NoiseSource
 from private_bandits.rewards import RewardRange
-from private_bandits.state import Decision, DecisionCounts, PrivateState, PublicState, Settings
+from private_bandits.state import Decision, DecisionCounts, Settings
 from private_bandits.storage.contract import Store, StoreFailed
 from private_bandits.storage.formats import refuse_damage
-from private_bandits.storage.history import check_history
-from private_bandits.storage.memory import MemoryStore
 from private_bandits.storage.sqlite import SqliteStore
 from private_bandits.warm_start import logged_rewards, required_columns
-from private_bandits.wiring import door_for, promise_kept
+from private_bandits.wiring import new_bandit, promise_kept, resumed_bandit
 
 __all__ = ["Agent", "Decision", "bandit_of"]
 
@@ -70,6 +66,7 @@ class Agent:
     unit: what the budget is for, one "reward" or one "person"; the noise grows accordingly.
     seed: foreseeable noise for tests and studies; such an agent promises nothing.
     give_up_after: a decision is given up once this many later ones were made.
+    noise: another source of noise than the exact one, for tests.
 
     Guaranteed: everything that ask, estimates, guarantee and ledger show depends on rewards only through
     `Door.release` (docs/guarantees.md). May be used from several threads.
@@ -96,6 +93,8 @@ class Agent:
         unit: Unit = "reward",
         seed: int | None = None,
         give_up_after: int | None = None,
+        *,
+        noise: NoiseSource | None = None,
     ) -> None:
         settings = Settings(
             policy=policy,
@@ -105,21 +104,10 @@ class Agent:
             seed=seed,
             give_up_after=give_up_after,
         )
-        if path is not None and POLICIES.get(policy.name) is not type(policy):
-            raise InvalidInput(
-                f"{type(policy).__name__} has no name of its own, so a file could not bring it back: give the class "
-                f"a `name` (it has {policy.name!r})"
-            )
-        door = door_for(settings, Ledger())
-        bounds, served = settings.reward_range, policy.with_budget(door.budget)  # refused before a file is made
-        public = PublicState(served.start(bounds.low, bounds.high), Waiting(len(policy.arm_names)))
-        store: Store = MemoryStore(settings.token)
-        if path is not None:
-            store = SqliteStore.create(Path(path), settings, encoded(policy.dump_state(public.policy)))
-        self._assemble(self.bandit_type(settings, door, public, PrivateState(), store), store)
+        self._assemble(*new_bandit(self.bandit_type, settings, path, noise))
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, without_log: bool = False) -> Self:
+    def open(cls, path: str | os.PathLike[str], *, without_log: bool = False, noise: NoiseSource | None = None) -> Self:
         """Resume the agent whose state is in the file; it goes on as it would have.
 
         A release that the policy has not learned yet, because the process ended or the policy failed, is learned now:
@@ -130,14 +118,10 @@ class Agent:
 
         Raises: AgentBusy while another agent has the file open; AgentFileInvalid if the file is damaged.
         """
-        store, settings, ledger = SqliteStore.open(Path(path), without_log)
+        bandit, store = resumed_bandit(cls.bandit_type, path, without_log, noise)
         try:
-            door = door_for(settings, ledger)
-            declared = settings.policy.with_budget(door.budget).declared_weight
-            public, private = store.load(settings, partial(door.open_episode, declared=declared))
-            refuse_damage(str(path), lambda: check_history(door, private.episodes, public.asked))
             agent = cls.__new__(cls)
-            agent._assemble(cls.bandit_type(settings, door, public, private, store), store)
+            agent._assemble(bandit, store)
             agent._take_over(store)
         except BaseException:
             store.close()

@@ -21,6 +21,8 @@ from private_bandits.moments import MomentScale
 from private_bandits.noise import ExactNoise, NoiseSource, SeededNoise
 from private_bandits.rewards import RewardRange
 
+__all__ = ["Door", "NoiseSource", "Observer"]
+
 
 class Observer(Protocol):
     """Sees both sides of a door: raw sums and releases. Nothing of what it sees may be published."""
@@ -37,6 +39,7 @@ class Door:
 
     releases_of_a_reward: in how many releases a reward may be (trees); they share the budget.
     factor: with which multipliers releases hold earlier episodes again; the releases of a reward share the budget too.
+    noise: where noise comes from; None: exact, or from the seed.
     moments: given, episodes are sums over people whose contexts are private as well.
     """
 
@@ -51,6 +54,7 @@ class Door:
         releases_of_a_reward: int = 1,
         factor: Factor | None = None,
         moments: MomentScale | None = None,
+        noise: NoiseSource | None = None,
     ) -> None:
         if factor is not None and (releases_of_a_reward > 1 or moments is not None or budget.noise == "laplace"):
             raise InvalidInput("a factor is for Gaussian noise on sums of rewards, without a tree")
@@ -66,7 +70,7 @@ class Door:
         self._moments = moments
         unit = 1 if factor is None else factor.unit
         self.grid = Grid.for_noise(_noise_per_step(self._per_release), weight_room, unit)
-        self.noise: NoiseSource = ExactNoise() if seed is None else SeededNoise(seed)
+        self.noise: NoiseSource = noise or (ExactNoise() if seed is None else SeededNoise(seed))
         """Where noise comes from. Tests and audits may put their own here."""
 
     @property

@@ -1,19 +1,30 @@
-"""From the settings of an agent: the door that rewards go through, for one reward's share, and the promise."""
+"""Puts the parts of an agent together: its door, its state, its store; and says what they promise."""
 
 from __future__ import annotations
 
+import os
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from private_bandits.arguments import encoded
+from private_bandits.bandit import Bandit
 from private_bandits.budget import Budget
 from private_bandits.errors import InvalidInput
 from private_bandits.guarantee import Guarantee, guarantee_for
 from private_bandits.ledger import Ledger
-from private_bandits.policies import Policy
-from private_bandits.release import Door
-from private_bandits.state import Settings
+from private_bandits.policies import POLICIES, Policy
+from private_bandits.policies.waiting import Waiting
+from private_bandits.release import Door, NoiseSource
+from private_bandits.state import PrivateState, PublicState, Settings
+from private_bandits.storage.contract import Store
+from private_bandits.storage.formats import refuse_damage
+from private_bandits.storage.history import check_history
+from private_bandits.storage.memory import MemoryStore
+from private_bandits.storage.sqlite import SqliteStore
 
 
-def door_for(settings: Settings, ledger: Ledger) -> Door:
+def door_for(settings: Settings, ledger: Ledger, noise: NoiseSource | None = None) -> Door:
     """Return the door for one reward's share of the budget. Refuses a policy that no door could serve."""
     policy, bounds = settings.policy, settings.reward_range
     budget: Budget = policy.promise
@@ -36,7 +47,46 @@ def door_for(settings: Settings, ledger: Ledger) -> Door:
         releases_of_a_reward=max(1, policy.tree_levels),
         factor=policy.factor,
         moments=moments,
+        noise=noise,
     )
+
+
+def new_bandit(
+    kind: type[Bandit], settings: Settings, path: str | os.PathLike[str] | None, noise: NoiseSource | None
+) -> tuple[Bandit, Store]:
+    """Return a bandit before its first decision, and its store: in a new file, or in memory."""
+    policy, bounds = settings.policy, settings.reward_range
+    if path is not None and POLICIES.get(policy.name) is not type(policy):
+        raise InvalidInput(
+            f"{type(policy).__name__} has no name of its own, so a file could not bring it back: give the class "
+            f"a `name` (it has {policy.name!r})"
+        )
+    door = door_for(settings, Ledger(), noise)
+    served = policy.with_budget(door.budget)
+    public = PublicState(served.start(bounds.low, bounds.high), Waiting(len(policy.arm_names)))
+    store: Store = MemoryStore(settings.token)
+    if path is not None:  # last: what is refused leaves no file
+        store = SqliteStore.create(Path(path), settings, encoded(policy.dump_state(public.policy)))
+    return kind(settings, door, public, PrivateState(), store), store
+
+
+def resumed_bandit(
+    kind: type[Bandit], path: str | os.PathLike[str], without_log: bool, noise: NoiseSource | None
+) -> tuple[Bandit, SqliteStore]:
+    """Return the bandit whose state is in a file, but for the state of its policy, and the store.
+
+    Everything is read and checked. Nothing is written yet.
+    """
+    store, settings, ledger = SqliteStore.open(Path(path), without_log)
+    try:
+        door = door_for(settings, ledger, noise)
+        declared = settings.policy.with_budget(door.budget).declared_weight
+        public, private = store.load(settings, partial(door.open_episode, declared=declared))
+        refuse_damage(str(path), lambda: check_history(door, private.episodes, public.asked))
+        return kind(settings, door, public, private, store), store
+    except BaseException:
+        store.close()
+        raise
 
 
 def promise_kept(settings: Settings, door: Door, spent: float, delta: float) -> Guarantee:
