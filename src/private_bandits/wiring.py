@@ -99,7 +99,7 @@ def promise_kept(settings: Settings, door: Door, spent: float, delta: float) -> 
         delta,
         private=door.secret,
         joint=settings.policy.private_contexts,
-        seeded=settings.seed is not None,
+        seeded=not door.noise.secret,
     )
 
 
