@@ -147,10 +147,11 @@ def check_sums(agent: pb.Agent, book: Book, exact: bool) -> None:
     counts: Counter[int] = Counter()
     sums: defaultdict[int, float] = defaultdict(float)
     alone: dict[str, float] = {}
+    for row in agent.ledger:
+        counts.update(dict(zip(row.keys, row.counts, strict=True)))
     for row in topmost(agent.ledger.rows):
-        for key, label, count, value in zip(row.keys, newest(row), row.counts, row.values, strict=False):
+        for key, label, value in zip(row.keys, newest(row), row.values, strict=False):
             alone[label] = value - sum(row.episodes[earlier] * alone[earlier] for earlier in held_again(row))
-            counts[key] += count
             sums[key] += alone[label]
     for arm, episode in bandit_of(agent).private.episodes.items():
         counts[arm] += episode.count

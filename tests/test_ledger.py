@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from private_bandits.budget import NoiseKind
 from private_bandits.errors import InvalidInput
-from private_bandits.ledger import Ledger, Release
+from private_bandits.ledger import Ledger, Part, Release
 
 steady = settings(derandomize=True, deadline=None)
 
@@ -44,6 +44,7 @@ def row(
         steps=2**24,
         calibrated=calibrated,
         private=private,
+        parts=(Part(key=0, episode=next(iter(episodes)), rewards=7, multiplier=1.0, new=True),),
     )
 
 

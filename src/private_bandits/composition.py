@@ -18,6 +18,7 @@ from typing import Protocol
 from private_bandits.episode import Episode, Grid, HiddenTotals, l1_norm, label_of, root_above
 from private_bandits.errors import CapacityExceeded, InvalidInput
 from private_bandits.factor import Factor
+from private_bandits.ledger import Part, rewards_in
 from private_bandits.tree import is_complete, subtrees_before, subtrees_joined
 
 LEAST_WEIGHT, MOST_WEIGHT = 2**6, 2**40  # what the largest weight of a combination is rounded to
@@ -43,12 +44,8 @@ class Outgoing(Protocol):
         """Names of the episodes, or nodes, that leave for the first time."""
 
     @property
-    def count(self) -> int:
-        """Number of rewards in it."""
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """Number of rewards in each part."""
+    def parts(self) -> tuple[Part, ...]:
+        """The sums it is made of, with their rewards: the new ones first, then what is held again, newest first."""
 
     @property
     def multipliers(self) -> Mapping[str, float]:
@@ -105,8 +102,12 @@ class Composition(ABC):
         """Return what leaves when an episode is complete. Refused, on public grounds, if that might outgrow 64 bits."""
 
     @abstractmethod
+    def parts(self, key: int, number: int) -> list[tuple[str, float]]:
+        """Return the parts of the release of episode `number`, with their multipliers: the episode comes first."""
+
     def covered(self, key: int, number: int) -> dict[str, float]:
-        """Return the episodes that the release of episode `number` holds, with their multipliers."""
+        """Return the episodes that the ledger charges for that release, with their multipliers."""
+        return dict(self.parts(key, number))
 
     @abstractmethod
     def remembered(self, key: int, number: int) -> list[str]:
@@ -130,9 +131,9 @@ class Independent(Composition):
         """The episode, by itself."""
         return newest
 
-    def covered(self, key: int, number: int) -> dict[str, float]:
+    def parts(self, key: int, number: int) -> list[tuple[str, float]]:
         """That episode alone."""
-        return {label_of(key, number, number): 1.0}
+        return [(label_of(key, number, number), 1.0)]
 
     def remembered(self, key: int, number: int) -> list[str]:
         """Nothing is held again."""
@@ -149,8 +150,13 @@ class Tree(Composition):
         """The node that this leaf completes."""
         return Node(newest, self.levels)
 
+    def parts(self, key: int, number: int) -> list[tuple[str, float]]:
+        """The leaf, and the subtrees that its node takes in."""
+        before = subtrees_before(number, self.levels)[::-1][: subtrees_joined(number, self.levels)]
+        return [(label_of(key, first, last), 1.0) for first, last in [(number, number), *before]]
+
     def covered(self, key: int, number: int) -> dict[str, float]:
-        """The leaves of the node."""
+        """The leaves of the node, as one."""
         first = number + 1 - 2 ** subtrees_joined(number, self.levels)
         return {label_of(key, first, number): 1.0}
 
@@ -169,10 +175,10 @@ class Factored(Composition):
         """The episode, and those that it remembers."""
         return Correlated(newest, self.factor)
 
-    def covered(self, key: int, number: int) -> dict[str, float]:
+    def parts(self, key: int, number: int) -> list[tuple[str, float]]:
         """Those of the factor's column that are there by now."""
         times = self.factor.multipliers[: self.factor.covered(number)]
-        return {label_of(key, number - k, number - k): c / self.factor.unit for k, c in enumerate(times)}
+        return [(label_of(key, number - k, number - k), c / self.factor.unit) for k, c in enumerate(times)]
 
     def remembered(self, key: int, number: int) -> list[str]:
         """The episodes before it that its release holds again."""
@@ -187,17 +193,18 @@ class Node:
 
     def __init__(self, leaf: Episode, levels: int) -> None:
         apart = len(leaf.kept) - subtrees_joined(leaf.number, levels)
-        self._sum = whole = leaf.merged(leaf.kept[apart:])
+        joined = leaf.kept[apart:]
+        self._sum = whole = leaf.merged(joined)
         self.carried_over = () if is_complete(leaf.number, levels) else (*leaf.kept[:apart], whole)
         self.key, self.keys = whole.key, (whole.key,)
         self.label, self.labels = whole.label, (whole.label,)
-        self.count, self.counts = whole.count, (whole.count,)
+        self.parts = (leaf.part(1.0, new=True), *(part.part(1.0, new=False) for part in reversed(joined)))
         self.multipliers = {whole.label: 1.0}
         self.grid, self.unit, self.max_l1 = whole.grid, whole.unit, whole.max_l1
         self.weight_sums, self.totals = whole.weight_sums, whole.totals
 
     def __repr__(self) -> str:
-        return f"Node({self.label}, {self.count} rewards, sum hidden)"
+        return f"Node({self.label}, {rewards_in(self.parts)} rewards, sum hidden)"
 
     @property
     def sensitivity_l2(self) -> int:
@@ -233,8 +240,7 @@ class Combined:
         self.key = episodes[0].key
         self.keys = tuple(e.key for e in episodes)
         self.labels = tuple(e.label for e in episodes)
-        self.counts = tuple(e.count for e in episodes)
-        self.count = sum(self.counts)
+        self.parts = tuple(e.part(1.0, new=True) for e in episodes)
         self.unit, matrix = (1.0, _identity(len(episodes))) if weights is None else self._rounded(episodes, weights)
         self.weights = None if weights is None else [[part / self.unit for part in row] for row in matrix]
         columns = list(zip(*matrix, strict=True))
@@ -256,7 +262,7 @@ class Combined:
         return dict.fromkeys(self.labels, 1.0)
 
     def __repr__(self) -> str:
-        return f"Combined({', '.join(self.labels)}, {self.count} rewards, sums hidden)"
+        return f"Combined({', '.join(self.labels)}, {rewards_in(self.parts)} rewards, sums hidden)"
 
     @property
     def label(self) -> str:
@@ -295,7 +301,7 @@ class Combined:
                 return unit, matrix
             bits -= 1
         raise CapacityExceeded(
-            f"{self.count} rewards are too many to be released with weights in 64 bits: start a new agent"
+            f"{rewards_in(self.parts)} rewards are too many to be released with weights in 64 bits: start a new agent"
         )
 
 
@@ -313,31 +319,30 @@ class Correlated:
         expected = range(newest.number - factor.covered(newest.number) + 1, newest.number)
         if [part.number for part in kept] != list(expected) or any(part.key != newest.key for part in kept):
             raise AssertionError(f"episode {newest.label} does not hold the episodes that its factor covers")
-        parts = (newest, *reversed(kept))
-        times = factor.multipliers[: len(parts)]
+        sums = (newest, *reversed(kept))
+        times = factor.multipliers[: len(sums)]
         self.newest, self.factor = newest, factor
         self.key, self.keys, self.grid = newest.key, (newest.key,), newest.grid
         self.label, self.labels = newest.label, (newest.label,)
         self.unit = float(factor.unit)
-        self.multipliers = {part.label: c / factor.unit for part, c in zip(parts, times, strict=True)}
-        self.counts = tuple(part.count for part in parts)
-        self.count = sum(self.counts)
-        self.max_squared = max(part.max_squared for part in parts)
-        self._largest_l1 = max(part.max_l1 for part in parts)
+        self.parts = tuple(one.part(c / factor.unit, new=one is newest) for one, c in zip(sums, times, strict=True))
+        self.multipliers = {part.episode: part.multiplier for part in self.parts}
+        self.max_squared = max(one.max_squared for one in sums)
+        self._largest_l1 = max(one.max_l1 for one in sums)
         self.max_l1 = factor.unit * self._largest_l1
         self.weight_sums = [0] * len(newest.weight_sums)
         self.totals = HiddenTotals([0] * len(newest.weight_sums))
-        if sum(c * n for c, n in zip(times, self.counts, strict=True)) > factor.unit * self._room():
+        if sum(c * one.count for c, one in zip(times, sums, strict=True)) > factor.unit * self._room():
             raise CapacityExceeded(
-                f"the episodes up to {newest.label} hold {self.count} rewards, more than fit into 64 bits together: "
-                "start a new agent"
+                f"the episodes up to {newest.label} hold {rewards_in(self.parts)} rewards, more than fit into 64 bits "
+                "together: start a new agent"
             )
-        for part, c in zip(parts, times, strict=True):
-            self.weight_sums = [a + c * b for a, b in zip(self.weight_sums, part.weight_sums, strict=True)]
-            self.totals.add(part.totals, c)
+        for one, c in zip(sums, times, strict=True):
+            self.weight_sums = [a + c * b for a, b in zip(self.weight_sums, one.weight_sums, strict=True)]
+            self.totals.add(one.totals, c)
 
     def __repr__(self) -> str:
-        return f"Correlated({', '.join(self.multipliers)}, {self.count} rewards, sums hidden)"
+        return f"Correlated({', '.join(self.multipliers)}, {rewards_in(self.parts)} rewards, sums hidden)"
 
     def _room(self) -> int:
         return self.grid.fits(root_above(self.max_squared), self._largest_l1)

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from private_bandits.errors import CapacityExceeded, InvalidInput, PrivateBanditsError
 from private_bandits.factor import Factor
+from private_bandits.ledger import Part
 
 INT64 = 2**63
 TAIL = 12  # standard deviations of noise kept free below 2^63; beyond them lies less than 1e-32
@@ -287,9 +288,13 @@ class Episode:
         return (self.key,)
 
     @property
-    def counts(self) -> tuple[int, ...]:
-        """Rewards in each of them."""
-        return (self.count,)
+    def parts(self) -> tuple[Part, ...]:
+        """The one part of its release, all of it new."""
+        return (self.part(1.0, new=True),)
+
+    def part(self, multiplier: float, *, new: bool) -> Part:
+        """Return how a release lists this sum."""
+        return Part(self.key, self.label, self.count, multiplier, new)
 
     @property
     def sensitivity_l2(self) -> int:
@@ -356,7 +361,7 @@ class Episode:
         )
 
 
-def label_of(key: int, first: int, last: int) -> str:
+def label_of(key: int | str, first: int, last: int) -> str:
     """Return the name of the sum over the episodes `first` to `last` of a key."""
     return f"{key}/{last}" if first == last else f"{key}/{first}-{last}"
 

@@ -12,10 +12,45 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from private_bandits.budget import NoiseKind
 from private_bandits.errors import InvalidInput
+
+
+class Part(NamedTuple):
+    """One of the sums that a release is made of.
+
+    key: which of the policy's sums it belongs to.
+    episode: its label: "key/number", or "key/first-last" for a subtree of a tree.
+    rewards: how many rewards it holds.
+    multiplier: what they are multiplied by in the release.
+    new: whether they are in a release for the first time; if not, they are held again.
+    """
+
+    key: int
+    episode: str
+    rewards: int
+    multiplier: float
+    new: bool
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether every field has the type, and the sign, that the door gives it."""
+        return (
+            all(type(n) is int for n in (self.key, self.rewards))
+            and type(self.episode) is str
+            and type(self.multiplier) in (int, float)
+            and math.isfinite(self.multiplier)
+            and type(self.new) is bool
+            and self.key >= 0
+            and self.rewards > 0
+        )
+
+
+def rewards_in(parts: Iterable[Part]) -> int:
+    """Return how many rewards these parts hold together."""
+    return sum(part.rewards for part in parts)
 
 
 @dataclass(frozen=True)
@@ -26,18 +61,19 @@ class Release:
     key: which of the policy's sums it is (for finite arms: the arm); of several, the first.
     episodes: every episode whose rewards are in it, with the multiplier they enter with: "key/number", or
         "key/first-last" for several in a row.
-    count: how many rewards are in it.
+    count: how many rewards are in a release for the first time with it.
     values: sum of weight * reward, with the noise, in the units of the rewards.
     noise_sd: standard deviation of that noise, in the same units (0 without noise).
     rounding: by how much putting rewards on the grid may have moved the values, at most.
     noise, scale, sensitivity, steps: the mechanism, in integer units of the grid, to recompute the cost from.
     calibrated: its cost by the map of the mechanism, were the noise unforeseeable (rho, or epsilon of Laplace).
     private: False where there is no noise, or a seed that makes it foreseeable.
-    keys, counts: where several sums leave together, each of them and how many rewards it holds. Where a release holds
-        earlier episodes again (factor.py), one key, and the rewards of each episode, the newest first; then `unit` is
-        the factor's, and multipliers are whole numbers over it.
-    weights: what they were combined with, a row for each value, rounded to whole multiples of 1/unit; None: each sum
-        by itself. scale and sensitivity are in units of the grid divided by `unit`.
+    parts: each sum in it with its rewards. Those that are new come first. Earlier ones that are held again follow, the
+        newest first: earlier episodes (factor.py), or the subtrees that a node of a tree takes in beside its leaf.
+    weights: what several sums were combined with, a row for each value and a column for each part, rounded to whole
+        multiples of 1/unit; None: each sum by itself.
+    unit: scale and sensitivity are in units of the grid divided by it. Where earlier episodes are held again it is the
+        factor's, and multipliers are whole numbers over it.
     """
 
     number: int
@@ -53,13 +89,32 @@ class Release:
     steps: int
     calibrated: float
     private: bool
-    keys: tuple[int, ...] = ()
-    counts: tuple[int, ...] = ()
+    parts: tuple[Part, ...]
     weights: tuple[tuple[float, ...], ...] | None = None
     unit: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "episodes", MappingProxyType(dict(self.episodes)))  # nobody edits a row
+
+    @property
+    def keys(self) -> tuple[int, ...]:
+        """Every sum that has new rewards in it, by its key."""
+        return tuple(part.key for part in self.parts if part.new)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The number of new rewards of each of `keys`. They add up to `count`."""
+        return tuple(part.rewards for part in self.parts if part.new)
+
+    @property
+    def all_rewards(self) -> int:
+        """The number of all rewards in it, new or held again."""
+        return rewards_in(self.parts)
+
+    @property
+    def weighted_rewards(self) -> float:
+        """The sum of multiplier times rewards over its parts. Values that are sums of rewards become means by it."""
+        return math.fsum(part.multiplier * part.rewards for part in self.parts)
 
     @property
     def cost(self) -> float:
@@ -69,14 +124,13 @@ class Release:
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         data = {f.name: getattr(self, f.name) for f in fields(self)}
-        return data | {"episodes": dict(self.episodes)}
+        return data | {"episodes": dict(self.episodes), "parts": [list(part) for part in self.parts]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Release:
         """Return the row that to_dict wrote. Refuses what no row holds."""
-        plain = dict(data)
-        for name in ("values", "keys", "counts"):
-            plain[name] = tuple(data.get(name, ()))
+        plain = dict(data) | {"values": tuple(data["values"])}
+        plain["parts"] = tuple(Part(*part) for part in data["parts"])
         if data.get("weights") is not None:
             plain["weights"] = tuple(map(tuple, data["weights"]))
         found = cls(**plain)
@@ -91,7 +145,11 @@ class Release:
         finite = (*self.values, *self.episodes.values(), *(part for row in self.weights or () for part in row))
         return (
             all(type(n) is int and n > 0 for n in whole)
-            and all(type(n) is int and n >= 0 for n in (self.key, *self.keys, *self.counts))
+            and all(part.is_possible for part in self.parts)
+            and [part.new for part in self.parts] == sorted((part.new for part in self.parts), reverse=True)
+            and type(self.key) is int
+            and (self.key,) == self.keys[:1]
+            and self.count == sum(self.counts)
             and all(type(x) in (int, float) for x in (*sizes, *finite))
             and all(map(math.isfinite, finite))
             and all(x >= 0 for x in sizes)
@@ -101,8 +159,8 @@ class Release:
         )
 
 
-def _span(episode: str) -> tuple[str, int, int]:
-    """The key of a label, and its first and last episode; a label of another form is an episode of its own."""
+def label_span(episode: str) -> tuple[str, int, int]:
+    """Return the key of a label, and its first and last episode; a label of another form is an episode of its own."""
     key, _, numbers = episode.rpartition("/")
     first, _, last = numbers.partition("-")
     if not (first.isdecimal() and (last or first).isdecimal()):
@@ -141,7 +199,7 @@ class Ledger:
                 self._foreseeable = True
                 continue
             cost, saving = _exact_cost(row.cost, multiplier, power)
-            key, first, last = _span(episode)
+            key, first, last = label_span(episode)
             steps = self._steps.setdefault(key, {})
             steps[first] = steps[first] + cost if first in steps else cost
             steps[last + 1] = steps[last + 1] + saving if last + 1 in steps else saving

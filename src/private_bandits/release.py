@@ -15,7 +15,7 @@ from private_bandits.composition import Combined, Composition, Factored, Indepen
 from private_bandits.episode import INT64, TAIL, Episode, Grid
 from private_bandits.errors import InvalidInput
 from private_bandits.factor import Factor
-from private_bandits.ledger import Ledger, Release
+from private_bandits.ledger import Ledger, Release, rewards_in
 from private_bandits.moment_sums import Moments
 from private_bandits.moments import MomentScale
 from private_bandits.noise import ExactNoise, NoiseSource, SeededNoise
@@ -131,7 +131,8 @@ class Door:
             raise AssertionError(f"episode {episode.label} was released before")
         if episode.factor != self.composition.factor:  # the budget is shared by what the factor says, and nothing else
             raise AssertionError(f"episode {episode.label} is to leave with another factor than this door's")
-        if not episode.count:
+        count = rewards_in(part for part in episode.parts if part.new)
+        if not count:
             raise InvalidInput(f"episode {episode.label} holds no reward: there is nothing to release")
         laplace = self.budget.noise == "laplace"
         sensitivity = episode.sensitivity_l1 if laplace else episode.sensitivity_l2
@@ -154,18 +155,17 @@ class Door:
             number=len(self.ledger) + 1,
             key=episode.key,
             episodes=episode.multipliers,
-            count=episode.count,
+            count=count,
             values=tuple(step * y + low * w for y, w in zip(noisy, episode.weight_sums, strict=True)),
             noise_sd=step * mechanism.scale * (math.sqrt(2) if laplace else 1.0),
-            rounding=step / 2 * episode.count * episode.max_l1,
+            rounding=step / 2 * rewards_in(episode.parts) * episode.max_l1,
             noise=self.budget.noise,
             scale=mechanism.scale,
             sensitivity=mechanism.sensitivity,
             steps=episode.grid.steps,
             calibrated=mechanism.cost,
             private=self.secret,
-            keys=episode.keys,
-            counts=episode.counts,
+            parts=episode.parts,
             weights=None if episode.weights is None else tuple(map(tuple, episode.weights)),
             unit=episode.unit,
         )

@@ -276,14 +276,14 @@ class PolicyRules:
         entered = Counter(entry[0] for entry in transcript.entries if entry is not None)
         counted = Counter[int]()
         for row in agent.ledger:
-            counted.update(dict(zip(row.keys, row.counts, strict=policy.factor is None)))  # not those held again
-            assert row.count == sum(row.counts)
+            counted.update(dict(zip(row.keys, row.counts, strict=True)))
+            assert row.count == sum(row.counts), f"release {row.number} says {row.count} new rewards, {row.parts}"
         for key, episode in bandit_of(agent).private.episodes.items():
             counted[key] += episode.count
-        if not policy.tree_levels:  # where nodes hold the rewards of nodes below them
-            assert +counted == entered, f"by sum, {dict(counted)} rewards were counted and {dict(entered)} entered"
-            if policy.promise.noise == "none" and policy.setting == "finite":
-                _check_sums(agent, transcript)
+        assert +counted == entered, f"by sum, {dict(counted)} rewards were counted and {dict(entered)} entered"
+        # Nodes of a tree hold the rewards of nodes below them, and do not add up so.
+        if policy.promise.noise == "none" and policy.setting == "finite" and not policy.tree_levels:
+            _check_sums(agent, transcript)
 
     def test_the_ledger_stays_within_the_budget(self, policy: Policy[Any]) -> None:
         """However long it runs."""
@@ -422,7 +422,7 @@ def _released(rows: Sequence[Release], key: int, i: int) -> list[float]:
     found: list[float] = []
     for row in rows:
         if key in row.keys:
-            again = list(row.episodes.values())[len(row.keys) :]
+            again = [part.multiplier for part in row.parts if not part.new]
             value = row.values[row.keys.index(key) + i]
             found.append(value - math.fsum(m * x for m, x in zip(again, reversed(found), strict=False)))
     return found

@@ -34,7 +34,7 @@ from private_bandits.budget import NoiseKind
 from private_bandits.composition import Combined, Correlated, Factored, Outgoing
 from private_bandits.episode import Episode, HiddenTotals
 from private_bandits.factor import Factor, square_root
-from private_bandits.ledger import Ledger, Release
+from private_bandits.ledger import Ledger, Release, rewards_in
 from private_bandits.noise import ExactNoise, Mechanism
 from private_bandits.policies.doubling import DoublingState
 from private_bandits.release import Door
@@ -439,7 +439,7 @@ def make_white_noise_shared_by_arms() -> pb.Agent:
 
 class _DataSensitivityDoor(Door):
     def release(self, episode: Outgoing) -> Release:
-        self.noise = _SensitivityOf(max(1, episode.totals.reveal()[0] // episode.count))
+        self.noise = _SensitivityOf(max(1, episode.totals.reveal()[0] // rewards_in(episode.parts)))
         return super().release(episode)
 
 
@@ -788,9 +788,9 @@ class _KeepsSums(Bandit):
     def release(self, whole: Outgoing) -> Release:
         before = {key: self.private.episodes[key] for key in whole.keys}
         row = super().release(whole)
-        for key, count in zip(whole.keys, whole.counts, strict=True):
-            old, again = before[key], self.private.episodes[key]
-            if count == old.count:  # the one with a reward more is the one that was due
+        for part in whole.parts:
+            old, again = before[part.key], self.private.episodes[part.key]
+            if part.rewards == old.count:  # the one with a reward more is the one that was due
                 again.totals, again.count, again.weight_sums = old.totals, old.count, list(old.weight_sums)
                 again.max_squared, again.max_l1 = old.max_squared, old.max_l1
         return row

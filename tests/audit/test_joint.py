@@ -171,7 +171,7 @@ class _LeavesToo(Bandit):
 
     def release(self, whole: Outgoing) -> Release:
         door, leaf = self.door, self.leaf
-        if whole.count > leaf.count:
+        if len(whole.parts) > 1:
             noise = door.noise.calibrate("gaussian", door.level, leaf.sensitivity_l2, len(leaf.weight_sums), 0)
             self.released_leaf = noise(leaf.totals)
         return super().release(whole)

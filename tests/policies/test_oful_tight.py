@@ -18,6 +18,7 @@ import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentFileInvalid
 from private_bandits.factor import square_root
+from private_bandits.ledger import Part
 from private_bandits.policies.optimism import noise_tail, squared_length
 from private_bandits.storage.sqlite import SqliteStore
 from private_bandits.theory import Coverage
@@ -94,7 +95,7 @@ def test_decoded_sums_are_the_exact_ones_but_for_the_noise(cap: int) -> None:
     policy = policy_with_cap(pb.zCDP(1e10), cap)
     agent = pb.Agent(policy, reward_range=(-1, 1))
     played, rewards = run(agent, 120)
-    released = sum(row.counts[0] for row in agent.ledger)
+    released = sum(row.count for row in agent.ledger)
     exact = np.array(rewards[:released]) @ np.array(played[:released])
     learned = agent.learned
     assert learned["rewards"] == released
@@ -140,7 +141,7 @@ def test_a_restart_in_the_middle_of_a_factor_changes_nothing(tmp_path: Path, cap
             parts.close()
             parts = pb.Agent.open(path)
     assert [row.episodes for row in parts.ledger] == [row.episodes for row in whole.ledger]
-    assert [row.counts for row in parts.ledger] == [row.counts for row in whole.ledger]
+    assert [row.parts for row in parts.ledger] == [row.parts for row in whole.ledger]
     close = [np.abs(np.array(a.values) - b.values).max() < 1 for a, b in zip(parts.ledger, whole.ledger, strict=True)]
     assert all(close)
     assert parts.learned["frozen"] == whole.learned["frozen"]
@@ -164,9 +165,9 @@ def test_a_log_is_the_first_episode_of_the_factor() -> None:
     agent = pb.Agent(policy, reward_range=(-1, 1))
     generator = np.random.default_rng(1)
     agent.warm_start([(rows_of(generator)[0], 1.0) for _ in range(50)])
-    assert [(row.counts, dict(row.episodes)) for row in agent.ledger] == [((50,), {"0/1": 1.0})]
+    assert [(row.count, dict(row.episodes)) for row in agent.ledger] == [(50, {"0/1": 1.0})]
     run(agent, 400)
-    assert agent.ledger[1].counts[1] == 50
+    assert agent.ledger[1].parts[1] == Part(0, "0/1", 50, 0.5, new=False)
     assert agent.ledger.total <= 0.5
 
 

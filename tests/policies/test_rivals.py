@@ -217,7 +217,7 @@ def index_from_the_ledger(agent: pb.Agent, arm: int, step: int) -> float:
     while covered:  # the node that ends at a leaf, and what was before it
         total += rows[covered - 1].values[0]
         nodes += 1
-        covered -= rows[covered - 1].count
+        covered -= rows[covered - 1].all_rewards
     scale, log_odds = levels / epsilon, math.log(2 * k * policy.horizon**2)
     steep = math.sqrt(2) * scale * (nodes + log_odds)
     noise = steep if log_odds > nodes else 2 * math.sqrt(2 * nodes * log_odds) * scale

@@ -277,7 +277,7 @@ def test_estimates_follow_from_the_ledger_alone() -> None:
     run(agent, 300, 3, (0.3, 0.6))
     for estimate in agent.estimates(0.05):
         rows = [row for row in agent.ledger if row.key == estimate.action]
-        counts, noise = tuple(row.counts[0] for row in rows), Fraction(rows[0].noise_sd / 5) ** 2
+        counts, noise = tuple(row.count for row in rows), Fraction(rows[0].noise_sd / 5) ** 2
         expected = exact_reading(counts, noise, HALF_BEFORE)
         mean = sum(float(w) * row.values[0] for w, row in zip(expected["weights"], rows, strict=True))
         j = len(rows)
@@ -373,7 +373,8 @@ def test_late_rewards_and_other_actions_leave_the_doubling_as_it_is() -> None:
         agent.tell(decision, float(i % 3 == 0), played=i % 2)
     for arm in (0, 1):
         rows = [row for row in agent.ledger if row.key == arm]
-        assert [row.counts for row in rows] == [(1,), (3, 1), (4, 3), (8, 4)]
+        assert [[part.rewards for part in row.parts] for row in rows] == [[1], [3, 1], [4, 3], [8, 4]]
+        assert [row.count for row in rows] == [1, 3, 4, 8]
     assert agent.ledger.total == math.inf  # a seed makes noise foreseeable
     assert [e.rewards for e in agent.estimates()] == [16, 16]
 
@@ -384,7 +385,7 @@ def test_a_log_is_the_first_episode() -> None:
     agent.warm_start([("A", 1.0)] * 7 + [("B", 0.0)] * 3)
     for _ in range(7):
         agent.tell(agent.ask(), 1.0, played="A")
-    assert [(row.key, row.counts) for row in agent.ledger] == [(0, (7,)), (1, (3,)), (0, (7, 7))]
+    assert [(row.key, row.count, row.all_rewards) for row in agent.ledger] == [(0, 7, 7), (1, 3, 3), (0, 7, 14)]
     assert agent.ledger.total <= 1.0
     state = policy.load_state(agent.learned)
     expected = exact_reading((7, 7), Fraction(agent.ledger.rows[0].noise_sd) ** 2, HALF_BEFORE)
@@ -405,7 +406,7 @@ def test_the_twin_without_privacy_reads_plain_means() -> None:
     rewards = [float(i % 3 == 0) for i in range(16)]
     agent.tell_many(list(zip(agent.ask(16), rewards, strict=True)))
     assert agent.estimates()[0].mean == pytest.approx(sum(rewards) / 16, rel=1e-12)
-    assert all(row.counts == (row.count,) for row in agent.ledger)
+    assert all(row.count == row.all_rewards for row in agent.ledger)
 
 
 def test_an_index_of_its_own_is_not_ignored_by_the_variant_that_has_none() -> None:

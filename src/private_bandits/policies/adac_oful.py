@@ -277,7 +277,7 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         state.frozen = state.frozen + self._real(state.gather())
         state.since = np.zeros_like(state.since, np.int64)
         state.releases += 1
-        state.rewards += release.counts[0]  # those before it were counted with their own release
+        state.rewards += release.count
         self._settled(state)
 
     def estimates(self, state: OFULState, delta: float) -> list[Estimate]:

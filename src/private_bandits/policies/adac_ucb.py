@@ -110,7 +110,7 @@ class AdaCUCB(ConfidenceBoundPolicy):
         """Remember the release, and read all of the arm's together."""
         if not self.remembers:
             return super().take(state, release)
-        arm, count = release.key, release.counts[0]
+        arm, count = release.key, release.count
         kept = state.kept[arm]
         kept.append(Kept(release.values[0], count, release.noise_sd, release.rounding))
         state.releases[arm] += 1

@@ -151,7 +151,8 @@ class Policy(ABC, Generic[State]):
     def factor(self) -> Factor | None:
         """How later releases hold earlier episodes again, so that their noise goes together (factor.py); None: not.
 
-        counts[0] of such a release are the rewards that are new in it. `combination` is for policies without a factor.
+        `count` of such a release is the number of rewards that are new in it. `parts` of it lists the episodes that it
+        holds again too. `combination` is for policies without a factor.
         """
         return None
 

@@ -225,13 +225,13 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
 
     def take(self, state: DoublingState, release: Release) -> None:
         """Forget the arm's earlier mean and take the new one."""
-        arm, count = release.key, release.count
-        state.released[arm] += count
-        state.last[arm] = count
+        arm, weight = release.key, release.weighted_rewards
+        state.released[arm] += release.count
+        state.last[arm] = release.count
         state.releases[arm] += 1
-        state.means[arm] = release.values[0] / count
-        state.noise_sd[arm] = release.noise_sd / count
-        state.rounding[arm] = release.rounding / count
+        state.means[arm] = release.values[0] / weight
+        state.noise_sd[arm] = release.noise_sd / weight
+        state.rounding[arm] = release.rounding / weight
 
     def indices(self, state: DoublingState, seen: Sequence[int], step: int) -> Array:
         """The index of each arm in `seen`, those that have a release."""

@@ -168,8 +168,7 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
     def learn(self, state: MomentsState, release: Release, step: int) -> None:
         """Take in the release, and estimate anew."""
         state.released.take(np.array(release.values), self.tree_levels)
-        # A node of a tree holds rewards that were released before, and one new one.
-        state.rewards += 1 if self.tree_levels else release.count
+        state.rewards += release.count
         self._settled(state)
 
     def estimates(self, state: MomentsState, delta: float) -> list[Estimate]:

@@ -149,7 +149,7 @@ class TreeUCB(FiniteArmsPolicy[TreeState]):
     def learn(self, state: TreeState, release: Release, step: int) -> None:
         """Take in the node."""
         state.sums[release.key].take(np.array(release.values), self.tree_levels)
-        state.noise_sd, state.rounding = release.noise_sd, release.rounding / release.count
+        state.noise_sd, state.rounding = release.noise_sd, release.rounding / release.all_rewards
         self._settle(state, release.key)
 
     def estimates(self, state: TreeState, delta: float) -> list[Estimate]:

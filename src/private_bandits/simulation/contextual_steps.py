@@ -41,11 +41,6 @@ class NoisySum:
     values: Floats
     count: int
 
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """Of the newest episode; none reads the others."""
-        return (self.count,)
-
 
 @dataclass
 class OpenSum:
@@ -57,27 +52,27 @@ class OpenSum:
     total: Floats
     count: int = 0
     leaves: int = 0
-    kept: list[tuple[Floats, int]] = field(default_factory=list)
+    kept: list[Floats] = field(default_factory=list)
 
     def close(self, levels: int, factor: Factor | None) -> tuple[Floats, int]:
-        """What is to be released, without noise, and how many rewards it holds. The next one begins."""
+        """What is to be released, without noise, and how many rewards are new in it. The next one begins."""
         total, count = self.total, self.count
         self.total, self.count = np.zeros_like(total), 0
         if factor is not None:
-            return self._correlated(total, count, factor), count
+            return self._correlated(total, factor), count
         if not levels:
             return total, count
         self.leaves += 1
-        for part, rewards in self.kept[len(self.kept) - subtrees_joined(self.leaves, levels) :]:
-            total, count = total + part, count + rewards
-        after = nodes_after(self.kept, (total, count), self.leaves, levels)
+        for part in self.kept[len(self.kept) - subtrees_joined(self.leaves, levels) :]:
+            total = total + part
+        after = nodes_after(self.kept, total, self.leaves, levels)
         self.kept = [] if is_complete(self.leaves, levels) else after
         return total, count
 
-    def _correlated(self, newest: Floats, count: int, factor: Factor) -> Floats:
+    def _correlated(self, newest: Floats, factor: Factor) -> Floats:
         self.leaves += 1
-        parts = [newest, *(part for part, _ in reversed(self.kept))]
-        self.kept = list(factor.kept_after(self.kept, (newest, count), self.leaves))
+        parts = [newest, *reversed(self.kept)]
+        self.kept = list(factor.kept_after(self.kept, newest, self.leaves))
         return factor.weighted(parts)
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from private_bandits.composition import Composition
 from private_bandits.episode import Episode, label_of
 from private_bandits.errors import AgentFileInvalid
 from private_bandits.ledger import Release
 from private_bandits.release import Door
+from private_bandits.storage.rows import rewards_by_label
 
 ROUNDING = 1e-6
 """Relative difference between what a version computes and what another one computed."""
@@ -21,17 +23,14 @@ ROUNDING = 1e-6
 def check_history(door: Door, episodes: Mapping[int, Episode], asked: int) -> None:
     """Refuse a file whose releases or open sums are not those of its settings, or hold more than was asked for."""
     last: dict[int, int] = {}
+    rewards: dict[str, int] = {}
     for row in door.ledger:
-        keys = row.keys or (row.key,)  # version 0.1 released one sum at a time, and had no keys
         _check_noise(door, row)
-        if row.key != keys[0] or row.count > asked or (row.counts and sum(row.counts) != row.count):
+        numbers = {key: last.get(key, 0) + 1 for key in row.keys}
+        _check_episodes(door.composition, row, numbers)
+        if row.all_rewards > asked or any(rewards.get(p.episode) != p.rewards for p in row.parts if not p.new):
             raise AgentFileInvalid(f"is damaged: release {row.number} counts other rewards than it holds")
-        numbers = {key: last.get(key, 0) + 1 for key in keys}
-        expected = {
-            label: c for key, number in numbers.items() for label, c in door.composition.covered(key, number).items()
-        }
-        if dict(row.episodes) != expected:
-            raise AgentFileInvalid(f"is damaged: release {row.number} does not hold the episodes that come next")
+        rewards |= rewards_by_label(row)
         last |= numbers
     if not last.keys() <= episodes.keys():
         raise AgentFileInvalid("is damaged: a sum that was released has no open episode")
@@ -57,6 +56,19 @@ def _check_noise(door: Door, row: Release) -> None:
             f"is damaged: release {row.number} was made with other noise than the settings ask for. The settings or "
             "the ledger were changed"
         )
+
+
+def _check_episodes(composition: Composition, row: Release, numbers: Mapping[int, int]) -> None:
+    """Refuse a row with other episodes, or parts, than come next. numbers: of the newest episodes, by key."""
+    covered: dict[str, float] = {}
+    parts: list[tuple[int, str, float, bool]] = []
+    for key, number in numbers.items():
+        covered |= composition.covered(key, number)
+        (newest, multiplier), *again = composition.parts(key, number)
+        parts += [(key, newest, multiplier, True), *((key, label, c, False) for label, c in again)]
+    found = [(part.key, part.episode, part.multiplier, part.new) for part in row.parts]
+    if dict(row.episodes) != covered or found != parts:
+        raise AgentFileInvalid(f"is damaged: release {row.number} does not hold the episodes that come next")
 
 
 def _check_values(row: Release, episodes: Mapping[int, Episode]) -> None:

@@ -33,6 +33,7 @@ from private_bandits.storage.ownership import (
 )
 from private_bandits.storage.reading import read_file
 from private_bandits.storage.records import OpenEpisode, load_endings, load_settings, load_sums
+from private_bandits.storage.rows import read_ledger
 from private_bandits.storage.tables import CHANGING, PLACES, UPDATE_AGENT, Statement, empty_tables, inserted, runs
 
 T = TypeVar("T")
@@ -121,7 +122,7 @@ class SqliteStore:
         self._generation = found.generation
         self._settings_checksum = checksum("settings", found.settings)
         settings = load_settings(found.settings)
-        return settings, Ledger(Release.from_dict(json.loads(text)) for text in found.ledger)
+        return settings, read_ledger(found.ledger)
 
     def load(self, settings: Settings, open_episode: OpenEpisode) -> tuple[PublicState, PrivateState]:
         """Return the state as it was committed last, but for the policy's. open_episode makes the empty sums."""
