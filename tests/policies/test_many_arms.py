@@ -349,9 +349,8 @@ def test_the_search_looks_at_few_arms_whatever_their_number() -> None:
 
 def release(arm: int, count: int, mean: float, noise_sd: float) -> Any:
     """A release as an agent makes it, of which policies read these numbers."""
-    return SimpleNamespace(
-        key=arm, count=count, counts=(count,), values=(mean * count,), noise_sd=noise_sd, rounding=1e-8 * count
-    )
+    sizes = {"count": count, "weighted_rewards": float(count), "rounding": 1e-8 * count}
+    return SimpleNamespace(key=arm, values=(mean * count,), noise_sd=noise_sd, **sizes)
 
 
 @pytest.mark.parametrize("coarse", [False, True])

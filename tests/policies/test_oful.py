@@ -74,7 +74,7 @@ def test_same_actions_as_a_plain_loop_without_noise(d: int, k: int, lam: float, 
 
 def release(policy: pb.AdaCOFUL, state: OFULState) -> None:
     """End the episode, with a sum of zero."""
-    policy.learn(state, SimpleNamespace(values=[0.0] * policy.dimension, counts=(1,)), 1)  # type: ignore[arg-type]
+    policy.learn(state, SimpleNamespace(values=[0.0] * policy.dimension, count=1), 1)  # type: ignore[arg-type]
 
 
 def slow_rule(policy: pb.AdaCOFUL, frozen: Floats, since: Floats) -> bool:

@@ -273,7 +273,7 @@ def play(policy: pb.AdaCOFUL, world: Any, horizon: int, chance: np.random.Genera
         total, count = total + np.array(weight) * world.draw_reward(chance, actions[chosen]), count + 1
         if policy.due(state, 0, count, {}):
             values = total + noise_sd * chance.standard_normal(len(total))
-            noisy: Any = SimpleNamespace(values=values, counts=(count,))
+            noisy: Any = SimpleNamespace(values=values, count=count)
             policy.learn(state, noisy, step)
             total, count = np.zeros(policy.dimension), 0
     return regret
