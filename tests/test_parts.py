@@ -244,7 +244,7 @@ def test_a_row_with_impossible_parts_is_refused(label: str) -> None:
 
 
 def as_before(row: Release, keys: bool = True) -> dict[str, Any]:
-    """The row as versions up to 0.8 wrote it. keys: not those up to 0.3, which released one sum at a time."""
+    """The row as versions up to 0.8 wrote it. keys: not those before 0.3, which released one sum at a time."""
     again = [part.rewards for part in row.parts] if len(row.episodes) > 1 else [row.all_rewards]
     data = row.to_dict() | {"count": row.all_rewards}
     del data["parts"]

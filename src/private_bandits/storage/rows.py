@@ -17,7 +17,7 @@ from private_bandits.ledger import Ledger, Part, Release, label_span
 
 
 def read_ledger(texts: Iterable[str]) -> Ledger:
-    """Return the ledger of these rows, which are JSON."""
+    """Return the ledger that these rows make. They are JSON."""
     ledger, rewards = Ledger(), dict[str, int]()
     for text in texts:
         data = json.loads(text)
@@ -36,10 +36,10 @@ def rewards_by_label(row: Release) -> dict[str, int]:
 
 def _with_parts(data: Mapping[str, Any], rewards: Mapping[str, int]) -> dict[str, Any]:
     """Return an older row as rows are now. rewards: of the sums that the rows before it released, by label."""
-    keys = data.get("keys") or [data["key"]]  # up to version 0.3 one sum left at a time, and rows had no keys
+    keys = data.get("keys") or [data["key"]]  # before version 0.3 one sum left at a time, and rows had no keys
     counts = data.get("counts") or [data["count"]]
-    several = len(data["episodes"]) if len(keys) > 1 else 1
-    if type(data["count"]) is not int or sum(counts) != data["count"] or len(keys) != several:
+    fit = type(data["count"]) is int and sum(counts) == data["count"] and len(keys) in (1, len(data["episodes"]))
+    if not fit:
         raise InvalidInput("a row of the ledger counts other rewards than it holds")
     found = [(label, n, c) for (label, c), n in zip(data["episodes"].items(), counts, strict=True)]
     if len(found) == 1:
