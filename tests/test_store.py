@@ -1263,3 +1263,25 @@ def test_a_damaged_log_is_noticed_and_what_can_be_read_of_it_is_kept_where_asked
     log_of(path).write_bytes(log)
     with pb.Agent.open(path) as agent:
         assert (len(agent.ledger), bandit_of(agent).public.asked) == (7, 100)
+
+
+def test_a_decision_that_was_lost_is_not_taken_for_one_that_was_told(tmp_path: Path) -> None:
+    """Its number is handed out again, in another generation, and may be closed by then."""
+    path, copy = tmp_path / "agent.db", tmp_path / "copy.db"
+    with pb.Agent(plain_policy(), path=path) as agent:
+        kept = agent.ask()
+    with pb.Agent.open(path) as agent:
+        lost = agent.ask(3)
+        shutil.copy(path, copy)  # without its log, which has the asks
+    with pb.Agent.open(copy, without_log=True) as agent:
+        again = agent.ask(3)
+        assert [number_of(decision) for decision in again] == [number_of(decision) for decision in lost]
+        agent.tell(again[0], 1.0)
+        for decision in lost:
+            with pytest.raises(UnknownDecision, match="or was lost with a part of its file"):
+                agent.tell(decision, 1.0)
+        agent.tell(kept, 1.0)
+        for decision in (kept, again[0]):
+            with pytest.raises(ClosedDecision, match="was told before"):
+                agent.tell(decision, 1.0)
+        assert agent.counts.told == 2

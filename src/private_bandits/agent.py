@@ -62,7 +62,7 @@ class Agent:
     policy: what to recommend, and the budget to keep.
     reward_range: (low, high), public and chosen before any reward is seen; rewards outside are clipped.
     path: a file that holds the state; None keeps it in memory.
-    max_rewards_per_person: later rewards of a person count as given up; asks then name the person.
+    max_rewards_per_person: later rewards of a person are not taken; asks then name the person.
     unit: what the budget is for, one "reward" or one "person"; the noise grows accordingly.
     seed: foreseeable noise for tests and studies; such an agent promises nothing.
     give_up_after: a decision is given up once this many later ones were made.

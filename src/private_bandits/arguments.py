@@ -10,7 +10,7 @@ from typing import Any
 
 from private_bandits.errors import InvalidInput
 from private_bandits.policies import Offer
-from private_bandits.state import Decision, PublicState
+from private_bandits.state import Decision
 
 
 def as_action(policy: str, recommended: Any, actions: int, hidden: bool) -> int:
@@ -61,18 +61,15 @@ def told_parts(item: Any) -> tuple[Any, Any, Any]:
     return parts[0], parts[1], parts[2] if len(parts) == 3 else None
 
 
-def was_handed_out(key: str, token: str, public: PublicState) -> bool:
-    """Whether this is the id of a decision that was made."""
+def parsed_id(key: str, token: str) -> tuple[int, int] | None:
+    """Return generation and number of a decision's id, written as this agent writes them; None of any other text."""
     own, _, rest = key.partition("-")
-    generation, _, number = rest.partition("-")
-    return (
-        len(key) < 100
-        and own == token
-        and generation.isdecimal()
-        and number.isdecimal()
-        and 1 <= int(generation) <= public.generation
-        and 1 <= int(number) <= public.asked
-    )
+    numbers = rest.split("-")
+    if own != token or len(key) > 100 or len(numbers) != 2:
+        return None
+    if not all(part.isascii() and part.isdecimal() and part[0] != "0" for part in numbers):
+        return None
+    return int(numbers[0]), int(numbers[1])
 
 
 def encoded(state: Any) -> str:

@@ -2,7 +2,7 @@
 
 It has no lock, no file, no thread and no clock. What it needs to look up, and what changes, it tells its `Records`
 (state.py), so that an agent in one process and a service with many workers can run it alike. The way of a reward:
-`tell` -> `take` -> the open sum -> `compose` -> `Door.release` -> `settle` -> `learn`.
+`tell` -> `take` -> `compose`, if it completes a sum -> its decision is closed -> `Door.release` -> `settle` -> `learn`.
 
 Guaranteed: everything that it says depends on rewards only through `Door.release` (docs/guarantees.md).
 """
@@ -16,8 +16,8 @@ from private_bandits.arguments import (
     as_action,
     check_person,
     check_played,
+    parsed_id,
     told_parts,
-    was_handed_out,
 )
 from private_bandits.composition import Outgoing
 from private_bandits.episode import Counts, Episode
@@ -262,6 +262,7 @@ class Bandit(Learning):
         entry = self.plain_entry(offered, played)
         if self._waits_for == "own" and entry is not None and any(entry[0] in row.keys for row in self.unlearned):
             self.settle()
+            entry = self.plain_entry(offered, played)
         return entry
 
     def plain_entry(self, offered: Offer | None, played: int) -> Entry | None:
@@ -454,9 +455,21 @@ class Bandit(Learning):
         opened = self.records.find(key)
         if opened is not None:
             return opened
-        if was_handed_out(key, self.settings.token, self.public):
-            raise ClosedDecision(f"decision {key} is closed: {self._how_it_ended(int(key.rpartition('-')[2]))}")
-        raise UnknownDecision(f"decision {key!r} was not handed out by this agent")
+        number = self._number_of(key)
+        if number is not None:
+            raise ClosedDecision(f"decision {key} is closed: {self._how_it_ended(number)}")
+        raise UnknownDecision(f"decision {key!r} was not handed out by this agent, or was lost with a part of its file")
+
+    def _number_of(self, key: str) -> int | None:
+        """Return the number of a decision that was handed out, and not lost; None of any other id."""
+        found = parsed_id(key, self.settings.token)
+        if found is None:
+            return None
+        generation, number = found
+        last = self.public.asked
+        if generation < self.public.generation:  # what was asked last may have been lost with a log, or in a power cut
+            last = min(last, self.records.asked_in(generation))
+        return number if generation <= self.public.generation and number <= last else None
 
     def _how_it_ended(self, number: int) -> str:
         ending = self.records.ending_of(number)

@@ -227,6 +227,9 @@ class Records(Protocol):
     def numbered(self, number: int) -> OpenDecision | None:
         """Return an open decision by its number."""
 
+    def asked_in(self, generation: int) -> int:
+        """Return the number of the last decision that is known of an earlier generation, or a number not below it."""
+
     def offered_to(self, decision: OpenDecision) -> Offer | None:
         """Return the private actions that an open decision chose from."""
 

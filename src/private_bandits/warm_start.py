@@ -35,12 +35,12 @@ def logged_rewards(bandit: Bandit, log: Log) -> LoggedRewards:
     people = [None] * log.rows if limit is None else [*map(bandit.check_person, log.people())]
     found, taken = LoggedRewards([]), Counter[str | None]()
     for entry, reward, who in zip(entries, grid, people, strict=True):
-        taken[who] += 1
         if entry is None:
             found.dropped += 1
-        elif limit is not None and taken[who] > limit:
+        elif limit is not None and taken[who] >= limit:
             found.over_limit += 1
         else:
+            taken[who] += 1
             found.rows.append((*entry, reward, who))
     return found
 

@@ -66,7 +66,7 @@ def new_bandit(
     public = PublicState(served.start(bounds.low, bounds.high), Waiting(len(policy.arm_names)))
     store: Store = MemoryStore(settings.token)
     if path is not None:  # last: what is refused leaves no file
-        store = SqliteStore.create(Path(path), settings, encoded(policy.dump_state(public.policy)))
+        store = SqliteStore.create(Path(path), settings, encoded(served.dump_state(public.policy)))
     return kind(settings, door, public, PrivateState(), store), store
 
 

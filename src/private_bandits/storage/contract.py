@@ -1,6 +1,6 @@
 """The promises of a store. Whoever adds one implements `Store`, and runs tests/storage over it.
 
-1. All or nothing. What was told between two commits becomes lasting together, or none of it does.
+1. All or nothing. What was told since the last `commit` or `keep_releases` becomes lasting together, or none of it.
 2. A draw is lasting before anyone looks at it. `keep_releases` returns when the releases told so far, with the sums
    that follow them, survive the process and the machine. No exception of a policy takes them back.
 3. A decision is found by its id without loading the others. Looking up sees what was told and not yet committed.

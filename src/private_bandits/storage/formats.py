@@ -26,6 +26,7 @@ SCHEMA = (
     "CREATE TABLE policy (learned INTEGER NOT NULL, text TEXT NOT NULL, checksum INTEGER NOT NULL)",
     "CREATE TABLE agent (asked INTEGER NOT NULL, generation INTEGER NOT NULL, arrivals TEXT, ended TEXT NOT NULL,"
     " total INTEGER NOT NULL, checksum INTEGER NOT NULL)",
+    "CREATE TABLE generations (generation INTEGER PRIMARY KEY, asked INTEGER NOT NULL, checksum INTEGER NOT NULL)",
     "CREATE TABLE closed (number INTEGER PRIMARY KEY, ending TEXT NOT NULL, checksum INTEGER NOT NULL)",
     "CREATE TABLE decisions (number INTEGER PRIMARY KEY, generation INTEGER NOT NULL, action INTEGER NOT NULL,"
     " person TEXT, offered TEXT, checksum INTEGER NOT NULL)",
@@ -36,7 +37,7 @@ SCHEMA = (
     "CREATE TABLE people (person TEXT PRIMARY KEY, rewards INTEGER NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID",
     PRESENCE,
 )
-COUNTED = ("decisions", "closed", "episodes", "kept", "ledger", "people")
+COUNTED = ("decisions", "closed", "generations", "episodes", "kept", "ledger", "people")
 """Tables whose checksums the total in `agent` is of. The others have one row each."""
 
 RESTORE = ". Restore a backup only if nothing was released after it was made: it would be released anew"
@@ -151,7 +152,7 @@ def _read_checked(connection: sqlite3.Connection, version: int) -> Contents:
 def _check_total(connection: sqlite3.Connection, total: int, current: bool) -> None:
     """Refuse a file in which rows are missing, or from another time."""
     found = 0
-    for table in COUNTED if current else [name for name in COUNTED if name != "closed"]:
+    for table in COUNTED if current else [name for name in COUNTED if name not in ("closed", "generations")]:
         own = FINGERPRINT if current and table == "decisions" else "0"
         query = f"SELECT coalesce(sum(checksum + {ROW} + {own}), 0) FROM {table}"  # noqa: S608
         found += connection.execute(query).fetchone()[0]

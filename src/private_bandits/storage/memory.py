@@ -32,6 +32,10 @@ class MemoryStore:
         """Return an open decision by its number."""
         return self._open.get(f"{self._prefix}{number}")
 
+    def asked_in(self, generation: int) -> int:
+        """There is one generation only."""
+        return 0
+
     def offered_to(self, decision: OpenDecision) -> Offer | None:
         """Return the private actions that an open decision chose from."""
         return self._offers.get(decision.id)

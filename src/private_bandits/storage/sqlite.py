@@ -38,13 +38,16 @@ from private_bandits.storage.tables import CHANGING, PLACES, UPDATE_AGENT, State
 
 T = TypeVar("T")
 
+MANY = 2**62
+"""No agent makes so many decisions."""
+
 
 class SqliteStore:
     """State in one file: told what changes, it makes all of it lasting at `commit`, or nothing.
 
     A tell is on disk when commit returns; a lone ask is with the system by then. A release is on disk, in the file
-    itself, before the policy learns it (`keep_release`): it stays whatever the policy does, and whatever becomes of the
-    log.
+    itself, before the policy learns it (`keep_releases`): it stays whatever the policy does, and whatever becomes of
+    the log.
 
     An ask reaches the disk itself with the next tell at the latest: a killed process loses nothing, a power
     cut may lose decisions that were asked after the last tell, and a reward told to one of those is refused.
@@ -177,6 +180,7 @@ class SqliteStore:
                 self._checksums[table, PLACES[table](row)] = checksum(table, *row)
         self._policy_checksum = checksum("policy", found.learned, found.policy)
         self._learned = self._encoded = found.learned
+        statements.append(self._put("generations", [(self._generation, found.asked)]))
         statements.append((LOG_NEEDED, None))
         self._run(statements, found.asked, synchronous="FULL", owner=0 if older else found.generation)
         self._owned.fold_log()
@@ -237,6 +241,12 @@ class SqliteStore:
         for row in self._looked_up("closed", "number, ending", "number", number):
             return row[1]  # type: ignore[no-any-return]
         return "told"
+
+    def asked_in(self, generation: int) -> int:
+        """Return the number of the last decision of an earlier generation: the next one noted it when it began."""
+        for row in self._looked_up("generations", "generation, asked", "generation", generation + 1):
+            return int(row[1])
+        return MANY  # version 0.8 did not note it
 
     def _decision_row(self, number: int) -> list[Row]:
         return self._looked_up("decisions", COLUMNS, "number", number)
@@ -317,7 +327,7 @@ class SqliteStore:
         return 0
 
     def count_rewards_of(self, person: str, more: int) -> None:
-        """Count them once they are committed."""
+        """Count so many more of this person's rewards. Lookups see it at once, the file with the next write."""
         self._people[person] = self.rewards_of(person) + more
 
     def forget(self) -> None:

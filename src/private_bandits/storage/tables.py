@@ -27,13 +27,14 @@ INSERT = {
         "policy": 3,
         "decisions": 6,
         "closed": 3,
+        "generations": 3,
         "episodes": 3,
         "kept": 5,
         "ledger": 3,
         "people": 3,
     }.items()
 }
-PLACES = dict.fromkeys(("closed", "episodes", "ledger", "people"), itemgetter(0)) | {"kept": itemgetter(0, 2)}
+PLACES = {name: itemgetter(0, 2) if name == "kept" else itemgetter(0) for name in INSERT}
 """The primary key of a row, by table."""
 
 
