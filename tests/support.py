@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from private_bandits.audit.offers import OFFERED
 from private_bandits.audit.target import EXAMPLES as EXAMPLE_BUDGETS
-from private_bandits.audit.target import OFFERED
 from private_bandits.budget import BUDGETS
 from private_bandits.policies import POLICIES, Policy
 from private_bandits.testing import Transcript, examples_of, holds, interact, offered, policy_id

@@ -30,7 +30,8 @@ from rich.console import Console
 
 from private_bandits.agent import Agent, Decision, bandit_of
 from private_bandits.audit import SHORT, Report, Thoroughness, audit, of_policy
-from private_bandits.audit.target import EXAMPLES, OFFERED, Offers
+from private_bandits.audit.offers import OFFERED, Offers
+from private_bandits.audit.target import EXAMPLES
 from private_bandits.errors import InvalidInput, UnsupportedBudget
 from private_bandits.ledger import Release
 from private_bandits.policies import Policy, policy_from_dict

@@ -17,10 +17,11 @@ from private_bandits.audit import inside as exact
 from private_bandits.audit import of_factory, of_policy, shipped
 from private_bandits.audit.accounts import examine, total_of
 from private_bandits.audit.evidence import Claim
+from private_bandits.audit.offers import Offers
 from private_bandits.audit.replay import replay
 from private_bandits.audit.scenario import Scenario, play
 from private_bandits.audit.script import Move, random_script
-from private_bandits.audit.target import Offers, Target
+from private_bandits.audit.target import Target
 from private_bandits.bandit import Bandit
 from private_bandits.composition import Outgoing, Tree
 from private_bandits.episode import Episode

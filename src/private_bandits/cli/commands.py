@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
-from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,12 +14,27 @@ from rich.markup import escape
 from rich.table import Table
 
 from private_bandits import definitions as small
-from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, zCDP
-from private_bandits.environments import Bernoulli, Contextual, FiniteEnvironment, Linear
+from private_bandits.cli.flags import (
+    DEFAULTS,
+    OF_BOUNDS,
+    budget_label,
+    check_new_file,
+    check_one_of,
+    contextual_world,
+    linear_world,
+    number_text,
+    parse_budgets,
+    parse_number,
+    parse_numbers,
+    parse_pair,
+    refuse_flags_of_other_policies,
+    refuse_flags_of_other_settings,
+    single_budget,
+)
+from private_bandits.environments import Bernoulli, Contextual, FiniteEnvironment
 from private_bandits.errors import InvalidInput, PrivateBanditsError
-from private_bandits.instances import contextual_instance, linear_instance, parameters_of, policy_named
+from private_bandits.instances import policy_named
 from private_bandits.policies import POLICIES, Policy
-from private_bandits.policies.linear import check_actions
 from private_bandits.progress import progress
 from private_bandits.simulation import simulate as run_simulation
 from private_bandits.simulation.run import check_count
@@ -119,35 +132,35 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Regret of policies over many runs, exact in distribution. Simulated noise protects nobody."""
-    _one_of("setting", setting, SETTINGS)
-    _one_of("setting-as", setting_as, ("paper", "strict"))
-    _refuse_flags_of_other_settings(context, setting)
+    check_one_of("setting", setting, SETTINGS)
+    check_one_of("setting-as", setting_as, ("paper", "strict"))
+    refuse_flags_of_other_settings(context, setting)
     check_count("seed", seed, least=0)
-    _check_new_file(csv)
+    check_new_file(csv)
     environment: FiniteEnvironment | Contextual
     options: dict[str, Any]
     if setting == "finite":
-        environment = Bernoulli(_numbers("means", means))
-        options = {"n_arms": len(environment.means), "beta": beta, "horizon": _number("horizon", horizon)}
+        environment = Bernoulli(parse_numbers("means", means))
+        options = {"n_arms": len(environment.means), "beta": beta, "horizon": parse_number("horizon", horizon)}
     elif setting == "contextual":
-        environment = _contextual(dimension, arms, theta, seed, setting_as)
-        options = {"dimension": dimension, "arms": arms, "horizon": _number("horizon", horizon)}
+        environment = contextual_world(dimension, arms, theta, seed, setting_as)
+        options = {"dimension": dimension, "arms": arms, "horizon": parse_number("horizon", horizon)}
         options |= {"growth": growth, "delta": delta}
         options |= {} if regulariser is None else {"regulariser": regulariser}
     else:
         noise = "gaussian" if setting_as == "paper" else "bounded"
-        environment = _linear(actions, theta, seed, noise, action_norm)
+        environment = linear_world(actions, theta, seed, noise, action_norm)
         options = {"actions": environment.actions, "delta": delta, "tol": tol, "action_norm": action_norm}
         options |= {"phase_length": phase_length, "phase_factor": phase_factor}
-    budgets = _budgets(rho, epsilon, privacy_delta)
+    budgets = parse_budgets(rho, epsilon, privacy_delta)
     names = (policy or DEFAULTS[setting]).split(",")
     policies: dict[str, Policy[Any]] = {
-        f"{name} {_label(budget)}": policy_named(name, setting, budget, options, variant)
+        f"{name} {budget_label(budget)}": policy_named(name, setting, budget, options, variant)
         for name in names
         for budget in budgets
     }
-    _refuse_flags_of_other_policies(context, names, setting)
-    steps, repeats = _number("horizon", horizon), _number("runs", runs)
+    refuse_flags_of_other_policies(context, names, setting)
+    steps, repeats = parse_number("horizon", horizon), parse_number("runs", runs)
     result = run_simulation(policies, environment, steps, repeats, seed, processes=processes)
     if csv is not None:
         result.to_csv(csv)
@@ -159,7 +172,9 @@ def simulate(
         table.add_column(column, justify="left" if column in ("policy", "variant", "budget") else "right")
     for row, made in zip(result.summary(), policies.values(), strict=True):
         error = "-" if row["regret_stderr"] is None else f"{row['regret_stderr']:,.2f}"
-        table.add_row(row["policy"], row["variant"] or "-", _label(made.promise), f"{row['regret_mean']:,.2f}", error)
+        table.add_row(
+            row["policy"], row["variant"] or "-", budget_label(made.promise), f"{row['regret_mean']:,.2f}", error
+        )
     Console().print(table)
     print(f"{result.seconds:.2f} seconds. {result.note[0].upper()}{result.note[1:]}.")
 
@@ -215,8 +230,8 @@ def definitions(
     as_json: Json = False,
 ) -> None:
     """How private a small policy is under each definition, exactly, with the worst neighbours and adversary."""
-    _one_of("worst", worst, ("delta", "epsilon", "rho"))
-    values = None if rewards is None else _numbers("rewards", rewards)
+    check_one_of("worst", worst, ("delta", "epsilon", "rho"))
+    values = None if rewards is None else parse_numbers("rewards", rewards)
     chosen = small.find(policy, arms, horizon, values, contexts)
     with progress("all pairs of neighbours") as report:
         names = None if model is None else model.split(",")
@@ -261,16 +276,16 @@ def bounds(
     as_json: Json = False,
 ) -> None:
     """Regret bounds side by side, upper and lower, with what each assumes and whether these numbers meet it."""
-    _one_of("setting", setting, SETTINGS)
-    _one_of("setting-as", setting_as, ("paper", "strict"))
-    _refuse_flags_of_other_settings(context, setting, OF_BOUNDS)
+    check_one_of("setting", setting, SETTINGS)
+    check_one_of("setting-as", setting_as, ("paper", "strict"))
+    refuse_flags_of_other_settings(context, setting, OF_BOUNDS)
     problem = theory.problem(
         setting,
-        _single(_budgets(rho or (None if epsilon else "0.1"), epsilon, privacy_delta)),
+        single_budget(parse_budgets(rho or (None if epsilon else "0.1"), epsilon, privacy_delta)),
         arms,
-        None if means is None else _numbers("means", means),
+        None if means is None else parse_numbers("means", means),
         dimension=dimension,
-        horizon=_number("horizon", horizon),
+        horizon=parse_number("horizon", horizon),
         beta=beta,
         delta=delta,
         regulariser=regulariser,
@@ -320,14 +335,14 @@ def audit(
     """
     from private_bandits import audit as audits  # here: half a second that no other command needs
 
-    _check_new_file(html)
-    claims = [None] if rho is epsilon is None else _budgets(_text(rho), _text(epsilon), privacy_delta)
+    check_new_file(html)
+    claims = [None] if rho is epsilon is None else parse_budgets(number_text(rho), number_text(epsilon), privacy_delta)
     if policy == "all" or policy in POLICIES:
         targets = audits.shipped(policy, claims[0], variant)
     elif variant is not None:
         raise InvalidInput(f"variant is for shipped policies: leave it out for {policy}")
     else:
-        low, high = _pair("reward-range", reward_range)
+        low, high = parse_pair("reward-range", reward_range)
         targets = [audits.of_factory(policy, claims[0], (low, high), arms)]
     reports = audits.audit_all(targets, seconds, short, processes, seed, false_accusation)
     if html is not None:
@@ -384,8 +399,8 @@ def reproduce(
     """The paper's experiments and tables and what it lacks: numbers, pictures, a report. The same command continues."""
     from private_bandits.experiments import reproduce as command  # here: no other command needs it
 
-    steps = None if horizon is None else _number("horizon", horizon)
-    repeats = None if runs is None else _number("runs", runs)
+    steps = None if horizon is None else parse_number("horizon", horizon)
+    repeats = None if runs is None else parse_number("runs", runs)
     experiments, tables = command.chosen(figure, steps, repeats, quick, full)
     try:
         workers = command.cores() if processes is None else processes
@@ -413,160 +428,3 @@ def _notions(policy: type[Policy[Any]]) -> list[str]:
     if not policy.private_contexts:
         return list(policy.notions)
     return [n if n == "NoPrivacy" else f"joint {n} (contexts private too)" for n in policy.notions]
-
-
-DEFAULTS = {"finite": "adac-ucb", "linear": "adac-gope", "contextual": "adac-oful"}
-OF_SETTING = {
-    "means": ("finite",),
-    "beta": ("finite",),
-    "actions": ("linear",),
-    "theta": ("linear", "contextual"),
-    "delta": ("linear", "contextual"),
-    "tol": ("linear",),
-    "phase_length": ("linear",),
-    "phase_factor": ("linear",),
-    "action_norm": ("linear",),
-    "dimension": ("contextual",),
-    "arms": ("contextual",),
-    "regulariser": ("contextual",),
-    "growth": ("contextual",),
-}
-
-OF_BOUNDS = {
-    "means": ("finite", "linear"),
-    "beta": ("finite",),
-    "dimension": ("linear", "contextual"),
-    "delta": ("linear", "contextual"),
-    "tol": ("linear",),
-    "regulariser": ("contextual",),
-    "growth": ("contextual",),
-    "parameter_norm": ("contextual",),
-    "eigenvalue": ("contextual",),
-    "setting_as": ("contextual",),
-}
-
-OF_POLICIES = ("beta", "delta", "tol", "phase_length", "phase_factor", "action_norm", "regulariser", "growth")
-"""Flags that are a policy's and not of the world that it is in."""
-
-
-def _given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def _refuse_flags_of_other_settings(
-    context: typer.Context, setting: str, flags: Mapping[str, tuple[str, ...]] = OF_SETTING
-) -> None:
-    """What would be ignored is an error: the setting was probably forgotten."""
-    for name, settings in flags.items():
-        if setting not in settings and _given(context, name):
-            flag = name.replace("_", "-")
-            raise InvalidInput(f"--{flag} is for --setting {' or '.join(settings)}, the setting is {setting}")
-
-
-def _refuse_flags_of_other_policies(context: typer.Context, names: list[str], setting: str) -> None:
-    """The same where none of the policies has any use for it."""
-    used = set().union(*map(parameters_of, names))
-    for flag in OF_POLICIES:
-        if flag not in used and _given(context, flag):
-            others = [name for name, cls in POLICIES.items() if cls.setting == setting and flag in parameters_of(name)]
-            raise InvalidInput(
-                f"--{flag.replace('_', '-')} is for {' or '.join(sorted(others))}, not for {' or '.join(names)}"
-            )
-
-
-def _contextual(dimension: int, arms: int, theta: str | None, seed: int, setting: str) -> Contextual:
-    """A direction from the seed where no parameter is given."""
-    given = None if theta is None else _numbers("theta", theta)
-    return contextual_instance(seed, setting, arms, dimension, given)
-
-
-def _linear(actions: Path | None, theta: str | None, seed: int, noise: str, norm: float) -> Linear:
-    """Actions from a file, or ten random directions in three dimensions."""
-    given = None if theta is None else _numbers("theta", theta)
-    if actions is None:
-        return linear_instance(seed, noise, theta=given)
-    rows = check_actions(_table(actions), norm)
-    return Linear(rows, given or [len(rows[0]) ** -0.5] * len(rows[0]), noise)
-
-
-def _table(path: Path) -> list[list[float]]:
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}") from None
-    rows = []
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                rows.append([float(part) for part in line.split(",")])
-            except ValueError:
-                raise InvalidInput(
-                    f"{path}, line {number}: numbers with commas between are needed, got {line[:60]!r}"
-                ) from None
-    if not rows or len({len(row) for row in rows}) > 1:
-        lengths = sorted({len(row) for row in rows})
-        raise InvalidInput(f"{path} must hold a row an action, all of one length, got rows of {lengths} numbers")
-    return rows
-
-
-def _budgets(rho: str | None, epsilon: str | None, delta: float | None) -> list[Budget]:
-    """rho alone: zCDP. epsilon alone: pure DP. epsilon and delta: (epsilon, delta)-DP."""
-    if epsilon is None:
-        if delta is not None:
-            raise InvalidInput("--privacy-delta belongs to --epsilon: give both, or --rho alone")
-        return [NoPrivacy() if r == math.inf else zCDP(r) for r in _numbers("rho", rho or "0.1,1,inf")]
-    if rho is not None:
-        raise InvalidInput("give --rho or --epsilon, not both")
-    levels = _numbers("epsilon", epsilon)
-    if delta is None:
-        return [NoPrivacy() if e == math.inf else PureDP(e) for e in levels]
-    return [NoPrivacy() if e == math.inf else ApproxDP(e, delta) for e in levels]
-
-
-def _single(budgets: list[Budget]) -> Budget:
-    if len(budgets) != 1:
-        raise InvalidInput(f"give one budget, got {len(budgets)}: run the command once for each")
-    return budgets[0]
-
-
-def _check_new_file(path: Path | None) -> None:
-    """Before anything long: nothing is overwritten, and nothing is computed in vain."""
-    if path is not None and path.exists():
-        raise InvalidInput(f"{path} exists: name another file, or remove it first")
-    if path is not None and not path.parent.is_dir():
-        raise InvalidInput(f"the folder {path.parent} does not exist: make it first")
-
-
-def _text(number: float | None) -> str | None:
-    return None if number is None else repr(number)
-
-
-def _pair(name: str, text: str) -> tuple[float, float]:
-    numbers = _numbers(name, text)
-    if len(numbers) != 2:
-        raise InvalidInput(f"--{name} must be two numbers such as 0,1, got {text!r}")
-    return numbers[0], numbers[1]
-
-
-def _label(budget: Budget) -> str:
-    return "no privacy" if isinstance(budget, NoPrivacy) else str(budget)
-
-
-def _numbers(name: str, text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInput(f"--{name} must be numbers with commas between, got {text!r}") from None
-
-
-def _number(name: str, text: str) -> float:
-    try:
-        return float(text) if set(text.lower()) & set(".en") else int(text)
-    except ValueError:
-        raise InvalidInput(f"--{name} must be a number such as 1e7 or 10_000_000, got {text!r}") from None
-
-
-def _one_of(name: str, value: str, known: Any) -> None:
-    if value not in known:
-        raise InvalidInput(f"--{name} must be one of {', '.join(sorted(known))}, got {value!r}")

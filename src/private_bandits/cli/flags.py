@@ -1,0 +1,182 @@
+"""Flags of the command line as values: worlds, budgets, numbers; and which flag is for which setting and policy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, zCDP
+from private_bandits.environments import Contextual, Linear
+from private_bandits.errors import InvalidInput
+from private_bandits.instances import contextual_instance, linear_instance, parameters_of
+from private_bandits.policies import POLICIES
+from private_bandits.policies.linear import check_actions
+
+DEFAULTS = {"finite": "adac-ucb", "linear": "adac-gope", "contextual": "adac-oful"}
+OF_SETTING = {
+    "means": ("finite",),
+    "beta": ("finite",),
+    "actions": ("linear",),
+    "theta": ("linear", "contextual"),
+    "delta": ("linear", "contextual"),
+    "tol": ("linear",),
+    "phase_length": ("linear",),
+    "phase_factor": ("linear",),
+    "action_norm": ("linear",),
+    "dimension": ("contextual",),
+    "arms": ("contextual",),
+    "regulariser": ("contextual",),
+    "growth": ("contextual",),
+}
+
+OF_BOUNDS = {
+    "means": ("finite", "linear"),
+    "beta": ("finite",),
+    "dimension": ("linear", "contextual"),
+    "delta": ("linear", "contextual"),
+    "tol": ("linear",),
+    "regulariser": ("contextual",),
+    "growth": ("contextual",),
+    "parameter_norm": ("contextual",),
+    "eigenvalue": ("contextual",),
+    "setting_as": ("contextual",),
+}
+
+OF_POLICIES = ("beta", "delta", "tol", "phase_length", "phase_factor", "action_norm", "regulariser", "growth")
+"""Flags that are a policy's and not of the world that it is in."""
+
+
+def was_given(context: typer.Context, name: str) -> bool:
+    """Whether a flag was given on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def refuse_flags_of_other_settings(
+    context: typer.Context, setting: str, flags: Mapping[str, tuple[str, ...]] = OF_SETTING
+) -> None:
+    """What would be ignored is an error: the setting was probably forgotten."""
+    for name, settings in flags.items():
+        if setting not in settings and was_given(context, name):
+            flag = name.replace("_", "-")
+            raise InvalidInput(f"--{flag} is for --setting {' or '.join(settings)}, the setting is {setting}")
+
+
+def refuse_flags_of_other_policies(context: typer.Context, names: list[str], setting: str) -> None:
+    """The same where none of the policies has any use for it."""
+    used = set().union(*map(parameters_of, names))
+    for flag in OF_POLICIES:
+        if flag not in used and was_given(context, flag):
+            others = [name for name, cls in POLICIES.items() if cls.setting == setting and flag in parameters_of(name)]
+            raise InvalidInput(
+                f"--{flag.replace('_', '-')} is for {' or '.join(sorted(others))}, not for {' or '.join(names)}"
+            )
+
+
+def contextual_world(dimension: int, arms: int, theta: str | None, seed: int, setting: str) -> Contextual:
+    """A direction from the seed where no parameter is given."""
+    given = None if theta is None else parse_numbers("theta", theta)
+    return contextual_instance(seed, setting, arms, dimension, given)
+
+
+def linear_world(actions: Path | None, theta: str | None, seed: int, noise: str, norm: float) -> Linear:
+    """Actions from a file, or ten random directions in three dimensions."""
+    given = None if theta is None else parse_numbers("theta", theta)
+    if actions is None:
+        return linear_instance(seed, noise, theta=given)
+    rows = check_actions(read_table(actions), norm)
+    return Linear(rows, given or [len(rows[0]) ** -0.5] * len(rows[0]), noise)
+
+
+def read_table(path: Path) -> list[list[float]]:
+    """Return the numbers of a CSV file, a row each."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}") from None
+    rows = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                rows.append([float(part) for part in line.split(",")])
+            except ValueError:
+                raise InvalidInput(
+                    f"{path}, line {number}: numbers with commas between are needed, got {line[:60]!r}"
+                ) from None
+    if not rows or len({len(row) for row in rows}) > 1:
+        lengths = sorted({len(row) for row in rows})
+        raise InvalidInput(f"{path} must hold a row an action, all of one length, got rows of {lengths} numbers")
+    return rows
+
+
+def parse_budgets(rho: str | None, epsilon: str | None, delta: float | None) -> list[Budget]:
+    """rho alone: zCDP. epsilon alone: pure DP. epsilon and delta: (epsilon, delta)-DP."""
+    if epsilon is None:
+        if delta is not None:
+            raise InvalidInput("--privacy-delta belongs to --epsilon: give both, or --rho alone")
+        return [NoPrivacy() if r == math.inf else zCDP(r) for r in parse_numbers("rho", rho or "0.1,1,inf")]
+    if rho is not None:
+        raise InvalidInput("give --rho or --epsilon, not both")
+    levels = parse_numbers("epsilon", epsilon)
+    if delta is None:
+        return [NoPrivacy() if e == math.inf else PureDP(e) for e in levels]
+    return [NoPrivacy() if e == math.inf else ApproxDP(e, delta) for e in levels]
+
+
+def single_budget(budgets: list[Budget]) -> Budget:
+    """Return the only budget. Refuses several."""
+    if len(budgets) != 1:
+        raise InvalidInput(f"give one budget, got {len(budgets)}: run the command once for each")
+    return budgets[0]
+
+
+def check_new_file(path: Path | None) -> None:
+    """Before anything long: nothing is overwritten, and nothing is computed in vain."""
+    if path is not None and path.exists():
+        raise InvalidInput(f"{path} exists: name another file, or remove it first")
+    if path is not None and not path.parent.is_dir():
+        raise InvalidInput(f"the folder {path.parent} does not exist: make it first")
+
+
+def number_text(number: float | None) -> str | None:
+    """Return a number as it would be written in a flag."""
+    return None if number is None else repr(number)
+
+
+def parse_pair(name: str, text: str) -> tuple[float, float]:
+    """Return two numbers from a text such as 0,1."""
+    numbers = parse_numbers(name, text)
+    if len(numbers) != 2:
+        raise InvalidInput(f"--{name} must be two numbers such as 0,1, got {text!r}")
+    return numbers[0], numbers[1]
+
+
+def budget_label(budget: Budget) -> str:
+    """Return a budget as tables show it."""
+    return "no privacy" if isinstance(budget, NoPrivacy) else str(budget)
+
+
+def parse_numbers(name: str, text: str) -> list[float]:
+    """Return the numbers of a text such as 0.1,1,inf."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"--{name} must be numbers with commas between, got {text!r}") from None
+
+
+def parse_number(name: str, text: str) -> float:
+    """Return one number; whole numbers as an int."""
+    try:
+        return float(text) if set(text.lower()) & set(".en") else int(text)
+    except ValueError:
+        raise InvalidInput(f"--{name} must be a number such as 1e7 or 10_000_000, got {text!r}") from None
+
+
+def check_one_of(name: str, value: str, known: Any) -> None:
+    """Refuse a value that is not known."""
+    if value not in known:
+        raise InvalidInput(f"--{name} must be one of {', '.join(sorted(known))}, got {value!r}")
