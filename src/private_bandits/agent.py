@@ -45,7 +45,7 @@ def bandit_of(agent: Agent) -> Bandit:
 
 
 def _end_in_child() -> None:
-    """A forked copy of an agent would release the same sums with noise of its own."""
+    """End agents in a forked child. A copy would release the same sums with noise of its own."""
     for agent in list(_AGENTS):
         agent._bandit.ended = "belongs to the process that this one was forked from"
         agent._readable = False
@@ -162,7 +162,7 @@ class Agent:
     def ask(self, n: int, *, actions: Any = None, person: str | None = None) -> list[Decision]: ...
 
     def ask(self, n: int | None = None, *, actions: Any = None, person: str | None = None) -> Decision | list[Decision]:
-        """The next decision, or a list of n. actions: what there is to choose from, where it changes (contextual).
+        """Return the next decision, or a list of n. actions: what there is to choose from, where it changes (contextual).
 
         Many may be open at once: they walk through the policy's plan (at first every arm once) and beyond it
         get the current public choice. `person` counts only where max_rewards_per_person is set. Where contexts are
@@ -171,7 +171,7 @@ class Agent:
         return self._call(self._bandit.ask, n, actions, person)
 
     def tell(self, decision: Decision | str, reward: float, *, played: int | str | None = None) -> None:
-        """The reward of a decision, once. `played`: the action really taken, where it was another.
+        """Take the reward of a decision, once. `played`: the action really taken, where it was another.
 
         A reward outside the range is clipped. A decision that is unknown, or closed, or a reward that is not
         a finite number, is refused and nothing changes; no error tells anything about stored values.
@@ -179,7 +179,7 @@ class Agent:
         self._call(self._bandit.tell, decision, reward, played)
 
     def tell_many(self, rewards: Iterable[tuple[Any, ...]]) -> None:
-        """Many (decision, reward) or (decision, reward, played) at once, checked before any is taken."""
+        """Take many (decision, reward) or (decision, reward, played), all checked before any is taken."""
         items = list(rewards)  # before the lock: a generator may do anything
         refused = self._run(self._bandit.tell_many, items)
         if refused is not None:
@@ -220,7 +220,7 @@ class Agent:
     # Reading. All of it is public.
 
     def estimates(self, delta: float = 0.05) -> list[Estimate]:
-        """Each arm's mean with an interval, from releases only.
+        """Return each arm's mean with an interval, from releases only.
 
         With probability at least 1 - delta the intervals of all arms are right at all times together, if the
         rewards of an arm share one mean whatever happened before. Where actions are new at each step there are no arms,
@@ -230,7 +230,7 @@ class Agent:
         return self._run(self._look_learned, self._bandit.policy.estimates, delta)
 
     def guarantee(self, delta: float | None = None) -> Guarantee:
-        """What is promised and spent, as rho, as (epsilon, delta) and in words.
+        """Return what is promised and spent, as rho, as (epsilon, delta) and in words.
 
         delta: 1e-6 unless given, or the budget's own.
         """
@@ -248,7 +248,7 @@ class Agent:
 
     @property
     def learned(self) -> dict[str, Any]:
-        """What the policy has made of the releases, as plain data: its means, what is left, what it plans. Public."""
+        """The policy's state as plain data: its means, what is left, what it plans. Public."""
         return self._run(self._look_learned, self._bandit.policy.dump_state)
 
     @property
@@ -258,7 +258,7 @@ class Agent:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the agent was made with."""
+        """The arguments that the agent was made with, besides the policy."""
         return self._bandit.settings.shown
 
     @property
@@ -270,7 +270,7 @@ class Agent:
 
     @property
     def counts(self) -> DecisionCounts:
-        """Decisions by what became of them: asked = open + told + given_up + over_limit + dropped."""
+        """Decisions by what became of them: asked = open + told + given_up + over_limit + dropped + unknown."""
         found: DecisionCounts = self._run(self._look, lambda: self._bandit.public.counts(len(self._store)))
         return found
 
@@ -390,7 +390,7 @@ class Agent:
         return error
 
     def _end(self, reason: str, readable: bool) -> None:
-        """No more changes. What did not reach the file may not be read either: it was never released."""
+        """End the agent, which takes no more changes. What did not reach the file may not be read either: it was never released."""
         self._readable = self._readable and readable
         self._bandit.ended = reason
         self._bandit.unlearned.clear()

@@ -1,7 +1,7 @@
 """The state machine: decide, take a reward, give up, compose a release, learn.
 
-It has no lock, no file, no thread and no clock. What it needs to look up, and what changes, it tells its `Records`
-(state.py), so that an agent in one process and a service with many workers can run it alike. The way of a reward:
+It has no lock, no file, no thread and no clock. It looks things up in its `Records` (state.py), and tells them every
+change, so that an agent in one process and a service with many workers can run it alike. The way of a reward:
 `tell` -> `take` -> `compose`, if it completes a sum -> its decision is closed -> `Door.release` -> `settle` -> `learn`.
 
 Guaranteed: everything that it says depends on rewards only through `Door.release` (docs/guarantees.md).
@@ -147,7 +147,7 @@ class Bandit(Learning):
         return self._names[action] if self._names else f"action {action}"
 
     def _give_up_old(self, after: int) -> None:
-        """Close the decision that so many later ones were made since. Each ask makes one decision so old."""
+        """Close the decision that is now `after` decisions old, if it is open. Each ask makes one decision so old."""
         oldest = self.records.numbered(self.public.asked - after)
         if oldest is not None:
             self._close(oldest, "out_of_time")

@@ -1,4 +1,4 @@
-"""What leaves together, and what later releases hold again.
+"""The rules by which sums leave: which leave together, and which later releases hold again.
 
 A `Composition` is the rule of an agent. Each sum leaves once, alone or combined with others (`Independent`); or as part
 of the nodes of a tree (`Tree`); or with earlier sums, at the multipliers of a factor (`Factored`). The rule composes
@@ -57,7 +57,7 @@ class Outgoing(Protocol):
 
     @property
     def unit(self) -> float:
-        """How many whole numbers make one in the values."""
+        """The number of whole steps that make one in the values."""
 
     @property
     def factor(self) -> Factor | None:
@@ -124,19 +124,19 @@ class Independent(Composition):
 
     @property
     def joins_sums(self) -> bool:
-        """They may."""
+        """Sums of different keys may leave together."""
         return True
 
     def compose(self, newest: Episode) -> Outgoing:
-        """The episode, by itself."""
+        """Return the episode by itself."""
         return newest
 
     def parts(self, key: int, number: int) -> list[tuple[str, float]]:
-        """That episode alone."""
+        """Return that episode alone."""
         return [(label_of(key, number, number), 1.0)]
 
     def remembered(self, key: int, number: int) -> list[str]:
-        """Nothing is held again."""
+        """Return nothing: no sum is held again."""
         return []
 
 
@@ -147,7 +147,7 @@ class Tree(Composition):
     levels: int
 
     def compose(self, newest: Episode) -> Node:
-        """The node that this leaf completes."""
+        """Return the node that this leaf completes."""
         return Node(newest, self.levels)
 
     def parts(self, key: int, number: int) -> list[tuple[str, float]]:
@@ -161,7 +161,7 @@ class Tree(Composition):
         return {label_of(key, first, number): 1.0}
 
     def remembered(self, key: int, number: int) -> list[str]:
-        """The complete subtrees before the leaf."""
+        """Return the complete subtrees before the leaf."""
         return [label_of(key, first, last) for first, last in subtrees_before(number, self.levels)]
 
 
@@ -172,16 +172,16 @@ class Factored(Composition):
     factor: Factor
 
     def compose(self, newest: Episode) -> Correlated:
-        """The episode, and those that it remembers."""
+        """Return the episode with those that it remembers."""
         return Correlated(newest, self.factor)
 
     def parts(self, key: int, number: int) -> list[tuple[str, float]]:
-        """Those of the factor's column that are there by now."""
+        """Return the episodes of the factor's column that exist by now."""
         times = self.factor.multipliers[: self.factor.covered(number)]
         return [(label_of(key, number - k, number - k), c / self.factor.unit) for k, c in enumerate(times)]
 
     def remembered(self, key: int, number: int) -> list[str]:
-        """The episodes before it that its release holds again."""
+        """Return the episodes before it that its release holds again."""
         return [label_of(key, n, n) for n in range(number - self.factor.covered(number) + 1, number)]
 
 
@@ -208,7 +208,7 @@ class Node:
 
     @property
     def sensitivity_l2(self) -> int:
-        """Of the sum: a reward is in it once."""
+        """The sensitivity of the sum: a reward is in it once."""
         return self._sum.sensitivity_l2
 
     @property

@@ -1,4 +1,4 @@
-"""The policy of a bandit: it learns releases, and nothing that it does takes one back.
+"""Runs the policy of a bandit: it learns each release once that is lasting, and a failure ends the bandit.
 
 Policies are other people's code. One may fail at some releases and not at others. Were a release drawn again then, the
 number of failures would tell of rewards that no row of the ledger charges. So a policy is given a release once it is in

@@ -121,7 +121,7 @@ class Door:
         self.release = release  # type: ignore[assignment,method-assign]
 
     def release(self, episode: Outgoing) -> Release:
-        """y = sum of weight * reward + noise: check, draw once, write the ledger, hand out.
+        """Release y = sum of weight * reward + noise: check, draw once, write the ledger, hand out.
 
         Each episode goes through once. The sensitivity is the episode's own, in integers, and the cost is what
         the mechanism's map makes of it. If the noise cannot be drawn (NoiseFailed) nothing is written and nothing

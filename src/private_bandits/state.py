@@ -58,7 +58,7 @@ class Settings:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """What the caller chose, besides the policy."""
+        """The caller's choices, besides the policy."""
         names = ("max_rewards_per_person", "unit", "seed", "give_up_after")
         return {"reward_range": (self.reward_range.low, self.reward_range.high)} | {n: getattr(self, n) for n in names}
 
@@ -111,7 +111,7 @@ _PLAIN_SETTINGS = ("max_rewards_per_person", "unit", "seed", "give_up_after", "t
 
 
 class Decision(NamedTuple):
-    """What is recommended: an action by its index and its name. The id is what a reward is told to."""
+    """A recommendation: an action by its index and its name. Rewards are told to its id."""
 
     id: str
     action: int
@@ -130,13 +130,13 @@ class OpenDecision(NamedTuple):
 
 
 Ending = Literal["told", "given_up", "out_of_time", "over_limit", "dropped"]
-"""How a decision ends. Its reward was told and taken; or it was given up, as asked for or after `give_up_after` later
+"""The ways in which a decision ends. Its reward was told and taken; or it was given up, as asked for or after `give_up_after` later
 decisions; or its reward was told and not taken, beyond the limit of its person, or dropped by the policy."""
 
 
 @dataclass
 class Endings:
-    """How many decisions ended otherwise than by a reward that was taken. Public.
+    """Counts decisions that ended otherwise than by a reward that was taken. Public.
 
     unknown: decisions up to number unknown_up_to that were closed by a version which did not note how.
     """
@@ -212,7 +212,7 @@ class PrivateState:
 
 
 class Records(Protocol):
-    """What a bandit looks up, and what it tells of its changes.
+    """The place where a bandit looks things up, and which it tells its changes.
 
     Looking up sees every change that was told before. storage/contract.py says how changes become lasting.
     """

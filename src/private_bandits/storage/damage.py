@@ -1,4 +1,4 @@
-"""How damage of an agent's file is noticed, and told without a word of what the file holds.
+"""Notices damage of an agent's file, and tells it without a word of what the file holds.
 
 Every row of the file has a checksum, and the file holds the total of all of them: a row that changed, went missing or
 came from another time does not fit. This is against accidents. Who edits a file on purpose can compute checksums too.

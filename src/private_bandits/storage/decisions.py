@@ -1,4 +1,4 @@
-"""The open decisions of a file: looked up one by one, however many there are, with the latest ones at hand."""
+"""The open decisions of a file: looked up one by one, however many there are, with those used last at hand."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from private_bandits.storage.damage import ROW, checksum, texts
 Row = tuple[Any, ...]
 
 AT_HAND = 50_000
-"""Open decisions that are kept in memory, the latest ones, up to twice as many. The others are in the file alone."""
+"""Open decisions that are kept in memory, those used last, up to twice as many. The others are in the file alone."""
 
 COLUMNS = "number, generation, action, person, offered"
 
 FINGERPRINT = "((number * 961 + generation * 31 + action) % 1000000007)"
-"""In SQL, which has no CRC: with it a million rows without texts are checked in a moment."""
+"""The fingerprint of a row, in SQL, which has no CRC: a million rows without texts are checked in a moment."""
 
 
 def weight_of(row: Row) -> int:
