@@ -162,7 +162,7 @@ class Agent:
     def ask(self, n: int, *, actions: Any = None, person: str | None = None) -> list[Decision]: ...
 
     def ask(self, n: int | None = None, *, actions: Any = None, person: str | None = None) -> Decision | list[Decision]:
-        """Return the next decision, or a list of n. actions: what there is to choose from, where it changes (contextual).
+        """Return the next decision, or a list of n. actions: those to choose from, where they change (contextual).
 
         Many may be open at once: they walk through the policy's plan (at first every arm once) and beyond it
         get the current public choice. `person` counts only where max_rewards_per_person is set. Where contexts are
@@ -390,7 +390,7 @@ class Agent:
         return error
 
     def _end(self, reason: str, readable: bool) -> None:
-        """End the agent, which takes no more changes. What did not reach the file may not be read either: it was never released."""
+        """End the agent. What did not reach the file may not be read either: it was never released."""
         self._readable = self._readable and readable
         self._bandit.ended = reason
         self._bandit.unlearned.clear()

@@ -130,8 +130,9 @@ class OpenDecision(NamedTuple):
 
 
 Ending = Literal["told", "given_up", "out_of_time", "over_limit", "dropped"]
-"""The ways in which a decision ends. Its reward was told and taken; or it was given up, as asked for or after `give_up_after` later
-decisions; or its reward was told and not taken, beyond the limit of its person, or dropped by the policy."""
+"""The ways in which a decision ends. Its reward was told and taken; or it was given up, as asked for or after
+`give_up_after` later decisions; or its reward was told and not taken, beyond the limit of its person, or dropped by the
+policy."""
 
 
 @dataclass
