@@ -16,6 +16,7 @@ import shutil
 import sqlite3
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentFileInvalid
 from private_bandits.policies import Policy
+from private_bandits.storage.formats import agent_checksum
 from private_bandits.storage.rows import read_ledger
 
 FILES = Path(__file__).with_name("files")
@@ -605,7 +607,8 @@ def everything(agent: pb.Agent) -> str:
     found += [
         [(key, e.dump(), [k.dump() for k in e.kept]) for key, e in sorted(bandit_of(agent).private.episodes.items())]
     ]
-    found += [[offer.tolist() for offer in private_offers(agent)]]
+    found += [[offer.tolist() for offer in private_offers(agent)], asdict(agent.counts)]
+    found += [[bandit_of(agent).records.ending_of(number) for number in range(1, agent.counts.asked + 1)]]
     found += [
         [one_step(agent, step) for step in range(bandit_of(agent).public.asked, bandit_of(agent).public.asked + 12)]
     ]
@@ -841,3 +844,61 @@ def test_a_flipped_bit_in_the_log_takes_no_row_back(name: str, count: int, tmp_p
     (copies / "agent.db-wal").write_bytes(log)
     with pb.Agent.open(copies / "agent.db") as found:
         assert {json.dumps(row.to_dict()) for row in found.ledger} == published
+
+
+def test_a_file_of_format_four_without_its_log_is_refused(tmp_path: Path) -> None:
+    """Format 4 noted whether its log is needed, and had no table for how decisions ended."""
+    path = tmp_path / "agent.db"
+    with pb.Agent(KINDS["plain"][0], path=path, seed=1) as agent:
+        for step in range(20):
+            one_step(agent, step)
+        counts = agent.counts
+    with edited(path) as connection:
+        as_format_four(connection)
+        connection.execute("UPDATE presence SET log_needed = 1")
+    with pytest.raises(AgentFileInvalid, match="the log that held them"):
+        pb.Agent.open(path)
+    for _ in range(2):
+        with pb.Agent.open(path, without_log=True) as agent:
+            assert (agent.counts.asked, agent.counts.open, agent.counts.told) == (counts.asked, counts.open, 0)
+            assert agent.counts.unknown == counts.told
+            with pytest.raises(pb.errors.ClosedDecision, match="did not note which"):
+                agent.tell(f"{bandit_of(agent).settings.token}-1-1", 1.0)
+
+
+def as_format_four(connection: sqlite3.Connection) -> None:
+    """Write the row of agent without how decisions ended, and the total without fingerprints."""
+    connection.execute("DROP TABLE closed")
+    connection.execute("DROP TABLE generations")
+    tables = ("decisions", "episodes", "kept", "ledger", "people")
+    sums = [connection.execute(f"SELECT coalesce(sum(checksum + {2**32}), 0) FROM {t}").fetchone()[0] for t in tables]
+    asked, generation, arrivals = connection.execute("SELECT asked, generation, arrivals FROM agent").fetchone()
+    fixed = [connection.execute(f"SELECT checksum FROM {t}").fetchone()[0] for t in ("settings", "policy")]
+    own = agent_checksum((asked, generation, arrivals, sum(sums)), (fixed[0], fixed[1]))
+    connection.execute("ALTER TABLE agent DROP COLUMN ended")
+    connection.execute("UPDATE agent SET total = ?, checksum = ?", (sum(sums), own))
+    connection.execute("PRAGMA user_version = 4")
+
+
+@pytest.mark.parametrize(("name", "table", "column"), [("people", "people", "person"), ("factor", "kept", "label")])
+def test_a_text_that_became_bytes_is_refused(name: str, table: str, column: str, tmp_path: Path) -> None:
+    """Its checksum is that of the text, and no look-up finds it: a person would begin to count anew."""
+    path = tmp_path / "agent.db"
+    policy, options = KINDS[name]
+    with pb.Agent(policy, path=path, **options) as agent:
+        for step in range(40):
+            one_step(agent, step)
+    with edited(path) as connection:
+        connection.execute(f"UPDATE {table} SET {column} = CAST({column} AS BLOB)")
+    with pytest.raises(AgentFileInvalid, match=f"a column of {table} is of another type"):
+        pb.Agent.open(path)
+
+
+def test_actions_that_changed_places_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with pb.Agent(KINDS["plain"][0], path=path) as agent:
+        agent.ask(3)
+    with edited(path) as connection:
+        connection.execute("UPDATE decisions SET action = 1 - action WHERE number < 3")
+    with pytest.raises(AgentFileInvalid, match="rows are missing, or from another time"):
+        pb.Agent.open(path)

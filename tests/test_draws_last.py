@@ -43,6 +43,7 @@ class Trouble:
     def be_gone(self) -> None:
         """Policies work from now on."""
         self.where, self.what, self.at, self.met = "", unchanged, 0, False
+        self.arrivals = -1000
 
     def see(self, release: pb.Release) -> None:
         """Whether there is trouble depends on a release, and on its value as well: all of them are numbers."""
@@ -780,3 +781,34 @@ def test_a_person_is_not_told_in_an_error() -> None:
         assert "alice" not in str(refused.value)
         assert "123456789" not in str(refused.value)
     agent.tell(agent.ask(person="half \ud800"), 1.0)
+
+
+class Speechless(pb.AdaCUCB):
+    """Cannot say what arrived, once three of its arms have rewards."""
+
+    name = "speechless-for-tests"
+    waits_for = "none"  # type: ignore[assignment]
+    changes_on_arrival = True
+
+    def dump_arrivals(self, state: Any) -> dict[str, Any]:
+        if TROUBLE.arrivals > 2:
+            raise ValueError("speechless")
+        TROUBLE.arrivals += 1
+        return super().dump_arrivals(state)
+
+
+def test_draws_of_a_batch_last_although_a_later_arrival_cannot_be_written(tmp_path: Path) -> None:
+    """The policy fails before the third draw of the batch. The two before it are in the file by then."""
+    path = tmp_path / "agent.db"
+    agent = pb.Agent(Speechless(4, pb.zCDP(1.0), variant="paper"), path=path, seed=5)
+    decisions = agent.ask(4)
+    TROUBLE.arrivals = 1
+    with pytest.raises(ValueError, match="speechless"):
+        agent.tell_many([(decision, 1.0) for decision in decisions])
+    TROUBLE.arrivals = -10
+    with pb.Agent.open(path) as resumed:
+        assert [row.key for row in resumed.ledger] == [0, 1]
+        assert resumed.open_decisions == decisions[2:]
+        twin = pb.Agent(pb.AdaCUCB(4, pb.zCDP(1.0), variant="paper"), seed=5)
+        twin.tell_many([(decision, 1.0) for decision in twin.ask(4)[:2]])
+        assert [row.values for row in resumed.ledger] == [row.values for row in twin.ledger]

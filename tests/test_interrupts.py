@@ -419,3 +419,54 @@ def test_no_sum_in_what_crash_reporters_collect_when_the_file_cannot_be_written(
     assert len(secret) > 6
     assert secret not in collected
     assert "disk failure" not in collected  # the database's own words may quote a column
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_second_interrupt_brings_nothing_of_the_first_one_along(
+    tmp_path: Path, durable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One comes after the draw, the next while the agent deals with it. The chain of errors must not hold the draw."""
+    agent = pb.Agent(pb.AdaCUCB(1, pb.zCDP(1.0)), path=tmp_path / "a.db" if durable else None)
+    decision, bandit, drawn = agent.ask(), bandit_of(agent), []
+    through, records = bandit.door.release, bandit.records
+
+    def draw_and_interrupt(whole: Any) -> Release:
+        row = through(whole)
+        drawn.append(str(row.values[0]))
+        keyboard_interrupt(agent)
+        return row
+
+    monkeypatch.setattr(bandit.door, "release", draw_and_interrupt)
+    monkeypatch.setattr(records, "close", partial(keyboard_interrupt, agent))
+    with pytest.raises(KeyboardInterrupt) as caught:
+        agent.tell(decision, 1.0)
+    chain: list[BaseException | None] = [caught.value, caught.value.__context__, caught.value.__cause__]
+    text = ""
+    for error in filter(None, chain):
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            if frame.f_code.co_filename.startswith(PACKAGE):
+                text += walk(frame.f_locals)
+    assert drawn
+    assert drawn[0] not in text
+    with pytest.raises(AgentClosed):
+        _ = agent.ledger
+
+
+@pytest.mark.usefixtures("old_objects_are_no_garbage")
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=FULL)])
+def test_an_interrupted_look_keeps_no_release_from_its_file(tmp_path: Path, stride: int) -> None:
+    """A half-read query would keep the log from being folded, and the file from being opened again."""
+    for at in range(1, 5000, stride):
+        path = tmp_path / f"{at}.db"
+        agent = pb.Agent(ALONE, path=path)
+        decisions = agent.ask(3)
+        cut = cut_short(lambda agent=agent: agent.open_decisions, at, partial(keyboard_interrupt, agent))  # type: ignore[misc]
+        agent.tell(decisions[0], 1.0)
+        assert len(agent.ledger) == 1
+        agent.close()
+        with pb.Agent.open(path) as resumed:
+            assert (len(resumed.ledger), resumed.open_decisions) == (1, decisions[1:])
+        if not cut:
+            break
+    assert not cut
+    assert at > 20

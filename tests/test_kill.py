@@ -226,11 +226,11 @@ def check_kept(agent: pb.Agent) -> None:
     for row in agent.ledger:
         (label,) = newest(row)
         number = int(label.partition("/")[2])
-        counts[label] = row.counts[0]
+        counts[label] = row.count
         wanted = [f"{row.key}/{number - k}" for k in range(factor.covered(number))]
         assert list(row.episodes) == wanted
         assert [c * factor.unit for c in row.episodes.values()] == list(factor.multipliers[: len(wanted)])
-        assert row.counts == tuple(counts[label] for label in wanted)
+        assert [part.rewards for part in row.parts] == [counts[label] for label in wanted]
     for episode in bandit_of(agent).private.episodes.values():
         wanted = [f"{episode.key}/{episode.number - k}" for k in range(1, factor.covered(episode.number))]
         assert [part.label for part in reversed(episode.kept)] == wanted

@@ -326,18 +326,22 @@ class Agent:
         with self._lock:  # signals wait here
             if self._busy:
                 raise AgentBusy("the agent is in the middle of a call of this thread: in a signal handler, set a flag")
+            caught: BaseException | None = None
             self._busy = True
             try:
-                found = work(one, two, three)
-                if self._bandit.unfinished:
-                    self._commit()
-            except BaseException as error:
-                failure = self._failure(error)
-            else:
-                return found
+                try:
+                    found = work(one, two, three)
+                    if self._bandit.unfinished:
+                        self._commit()
+                except BaseException as error:
+                    caught = error
+                else:
+                    return found
+                # Outside of the block above: an interrupt from here on would carry that error along, with its frames.
+                raise self._failure(caught)
             finally:
                 self._busy = False  # signals wait here
-            raise failure
+                caught = None  # with the frames that it holds: one of them is this
 
     def _look(self, look: Callable[[], T]) -> T:
         """Read what is public and lasting."""

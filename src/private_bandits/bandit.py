@@ -111,6 +111,7 @@ class Bandit(Learning):
         offered = None
         if actions is not None or self._takes_offers:
             offered = self.policy.offer(actions)
+        if offered is not None or who is not None:
             self.check_running()  # once more: the code of an argument's own type may have forked, or closed
         self.unfinished = self._lasting
         if count is None:
@@ -159,8 +160,7 @@ class Bandit(Learning):
         if self.ended is not None or self.unfinished:
             self.refuse()
         told = self._check_told(decision, reward, played)
-        if type(reward) is not float or played is not None:
-            self.check_running()  # once more, as in ask
+        self.check_running()  # once more, as in ask
         self.unfinished = self._lasting
         refused = self.take(told)
         if refused is not None:
@@ -231,6 +231,7 @@ class Bandit(Learning):
         try:
             if policy.due(state, key, episode.count + 1, self.arrived):
                 whole = self.compose(episode, weight, reward)
+                self.encode_before_draw()
         except BaseException as stopped:
             undo()  # the decision is still open, and its action would be there twice when it is told again
             return _refusal_or_raise(stopped)
@@ -308,7 +309,6 @@ class Bandit(Learning):
             self.public.waiting[decision.action] += 1
         if decision.person is not None:
             self.records.count_rewards_of(decision.person, -1)
-        self.encode_before_draw()  # anew, without the arrival
 
     # Releasing and learning.
 
@@ -335,7 +335,6 @@ class Bandit(Learning):
         """
         before = self.unfinished
         self.unfinished = True  # in memory too: what a policy missed of a release it would read wrongly from the next
-        self.encode_before_draw()
         failed: NoiseFailed | None = None
         try:
             self._drawn(self.release(whole))
@@ -343,9 +342,11 @@ class Bandit(Learning):
             self.unfinished = before
             failed = error.with_traceback(None)
         if failed is not None:
-            undo()
             self._reopen(decision, offered)
         self._midway = False
+        if failed is not None:
+            undo()
+            self.encode_before_draw()  # anew, without the arrival
         return failed
 
     def _drawn(self, row: Release) -> None:

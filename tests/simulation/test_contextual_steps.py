@@ -113,7 +113,7 @@ class Witness(pb.LinPriv):
         return count == 3
 
     def learn(self, state: Any, release: Any, step: int) -> None:
-        self.calls.append(("learn", release.key, release.count, step))
+        self.calls.append(("learn", release.key, release.all_rewards, release.count, release.counts, step))
         super().learn(state, release, step)
 
 
@@ -165,9 +165,10 @@ def test_every_release_has_noise_of_its_own(name: str, monkeypatch: pytest.Monke
     for budget in (pb.zCDP(0.1), pb.zCDP(1e13)):  # without any, sums would be released in another way
         Learner(policy.with_budget(budget), environment, SEEDS, 0).play(seen(environment, 300), 0)
         found.append(np.array([release.values for release in released]))
-        counts = [release.count for release in released]
+        counts, new = [release.all_rewards for release in released], {release.count for release in released}
         released.clear()
         if policy.tree_levels:
+            assert new == {1}
             assert counts[:32] == [1, 2, 1, 4, 1, 2, 1, 8, 1, 2, 1, 4, 1, 2, 1, 16, *counts[:15], 1]
     noise = (found[0] - found[1]) / Learner(policy, environment, SEEDS, 0).noise_sd
     assert noise.size >= 300

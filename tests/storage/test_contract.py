@@ -168,7 +168,7 @@ def test_decisions_are_counted_by_how_they_ended_and_errors_say_it(kind: StoreKi
         "told before, and not taken, as the policy": (dropped, "dropped"),
         "it was given up, as give_up_after": (late, "out_of_time"),
     }
-    for again in range(2 if kind.resume else 1):
+    for again in range(3 if kind.resume else 1):  # twice, as coming back writes too
         if again:
             agent.close()
             agent = resumed(kind, tmp_path)

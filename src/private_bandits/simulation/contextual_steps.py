@@ -40,6 +40,12 @@ class NoisySum:
     key: int
     values: Floats
     count: int
+    all_rewards: int
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The number of new rewards of its one sum."""
+        return (self.count,)
 
 
 @dataclass
@@ -52,28 +58,28 @@ class OpenSum:
     total: Floats
     count: int = 0
     leaves: int = 0
-    kept: list[Floats] = field(default_factory=list)
+    kept: list[tuple[Floats, int]] = field(default_factory=list)
 
     def close(self, levels: int, factor: Factor | None) -> tuple[Floats, int]:
-        """What is to be released, without noise, and how many rewards are new in it. The next one begins."""
+        """What is to be released, without noise, and how many rewards it holds in all. The next one begins."""
         total, count = self.total, self.count
         self.total, self.count = np.zeros_like(total), 0
         if factor is not None:
-            return self._correlated(total, factor), count
+            return self._correlated(total, count, factor)
         if not levels:
             return total, count
         self.leaves += 1
-        for part in self.kept[len(self.kept) - subtrees_joined(self.leaves, levels) :]:
-            total = total + part
-        after = nodes_after(self.kept, total, self.leaves, levels)
+        for part, rewards in self.kept[len(self.kept) - subtrees_joined(self.leaves, levels) :]:
+            total, count = total + part, count + rewards
+        after = nodes_after(self.kept, (total, count), self.leaves, levels)
         self.kept = [] if is_complete(self.leaves, levels) else after
         return total, count
 
-    def _correlated(self, newest: Floats, factor: Factor) -> Floats:
+    def _correlated(self, newest: Floats, count: int, factor: Factor) -> tuple[Floats, int]:
         self.leaves += 1
-        parts = [newest, *reversed(self.kept)]
-        self.kept = list(factor.kept_after(self.kept, newest, self.leaves))
-        return factor.weighted(parts)
+        parts = [(newest, count), *reversed(self.kept)]
+        self.kept = list(factor.kept_after(self.kept, (newest, count), self.leaves))
+        return factor.weighted([part for part, _ in parts]), sum(rewards for _, rewards in parts)
 
 
 def moment_addend(scale: MomentScale) -> Addend:
@@ -158,9 +164,10 @@ class Learner:
         opened.total += self._addend(weight, reward)
         opened.count += 1
         if due:
-            total, count = opened.close(self._levels, policy.factor)
+            count = opened.count
+            total, all_rewards = opened.close(self._levels, policy.factor)
             noise = self.noise_sd * self._noise.standard_normal(self._size)
-            policy.learn(state, NoisySum(key, total + noise, count), next_step)
+            policy.learn(state, NoisySum(key, total + noise, count, all_rewards), next_step)
             self.releases += 1
         self._arrived[key] = opened.count
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from itertools import islice
 from typing import Any
 
@@ -22,14 +23,15 @@ AT_HAND = 50_000
 
 COLUMNS = "number, generation, action, person, offered"
 
-FINGERPRINT = "((number * 961 + generation * 31 + action) % 1000000007)"
+FINGERPRINT = "(((number % 1000003) * ((action + 1) * 8191 + generation) + number) % 1000000007)"
 """The fingerprint of a row, in SQL, which has no CRC: a million rows without texts are checked in a moment."""
 
 
 def weight_of(row: Row) -> int:
     """Return what a row of decisions adds to the total of the file."""
     number, generation, action = map(int, row[:3])
-    return ROW + checksum("decisions", *row) + (number * 961 + generation * 31 + action) % 1000000007
+    fingerprint = ((number % 1000003) * ((action + 1) * 8191 + generation) + number) % 1000000007
+    return ROW + checksum("decisions", *row) + fingerprint
 
 
 class OpenDecisions:
@@ -68,10 +70,10 @@ class OpenDecisions:
         """Take a decision from the file to those at hand."""
         number = row[0]
         decision, offered = self.parsed(row)
-        self._at_hand[number] = decision
         self._weights[number] = weight_of(row)
         if offered is not None and decision.offered is None:
             self._offers[number] = offered
+        self._at_hand[number] = decision  # last: an interrupt leaves no decision that is at hand in part
         return decision
 
     def parsed(self, row: Row) -> tuple[OpenDecision, Offer | None]:
@@ -155,8 +157,9 @@ class OpenDecisions:
             yield from self._all
             return
         query = f"SELECT {COLUMNS}, checksum FROM decisions ORDER BY number"  # noqa: S608
-        for row in checked_rows("decisions", connection.execute(query)):
-            yield self.parsed(row)[0]
+        with closing(connection.execute(query)) as rows:  # a half-read one would keep the log from being folded
+            for row in checked_rows("decisions", rows):
+                yield self.parsed(row)[0]
 
     def keep_listed(self, connection: sqlite3.Connection) -> None:
         """Keep the list for the time after the file is closed, if it is short."""

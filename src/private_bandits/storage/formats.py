@@ -20,6 +20,8 @@ from private_bandits.storage.decisions import COLUMNS, FINGERPRINT, checked_rows
 from private_bandits.storage.ownership import PRESENCE
 
 FORMAT = 5
+CHECKED = 4
+"""From this format on files have checksums, settings of their own, and a note of whether their log is needed."""
 
 SCHEMA = (
     "CREATE TABLE settings (text TEXT NOT NULL, checksum INTEGER NOT NULL)",
@@ -76,7 +78,7 @@ class Contents:
     @property
     def checked(self) -> bool:
         """Whether everything had checksums."""
-        return self.version >= 4
+        return self.version >= CHECKED
 
 
 def refuse_damage(path: str, read: Callable[[], T]) -> T:
@@ -112,12 +114,13 @@ def read_contents(connection: sqlite3.Connection) -> Contents:
         raise AgentFileInvalid(f"has format {version}, this version reads formats 1 to {FORMAT}")
     if connection.execute("PRAGMA quick_check(1)").fetchone() != (b"ok",):
         raise AgentFileInvalid("is damaged: its pages do not fit together")
-    return _read_checked(connection, version) if version >= 4 else _read_older(connection, version)
+    return _read_checked(connection, version) if version >= CHECKED else _read_older(connection, version)
 
 
 def _read_checked(connection: sqlite3.Connection, version: int) -> Contents:
     """Read formats 4 and 5, which have checksums."""
     current = version == FORMAT
+    _check_types(connection)
     (settings,) = _only(_rows(connection, "settings", "text"))
     learned, policy = _only(_rows(connection, "policy", "learned, text"))
     agent = _only(list(texts(connection.execute("SELECT * FROM agent"))))
@@ -125,8 +128,14 @@ def _read_checked(connection: sqlite3.Connection, version: int) -> Contents:
     if agent[-1] != agent_checksum(agent[:-1], fixed):
         raise AgentFileInvalid("is damaged: the row of agent does not have its checksum")
     asked, generation, arrivals, *ended, total, _ = agent
-    for _ in checked_rows("people", connection.execute("SELECT person, rewards, checksum FROM people")):
-        pass  # looked up one by one later, and checked now
+    looked_up = {"people": "person, rewards"} | ({"closed": "number, ending"} if current else {})
+    for table, columns in looked_up.items():
+        query = f"SELECT {columns}, checksum FROM {table}"  # noqa: S608
+        before: Any = None
+        for key, _ in checked_rows(table, connection.execute(query)):
+            if before is not None and key <= before:  # a row out of order would not be found when it is looked up
+                raise AgentFileInvalid(f"is damaged: the rows of {table} are out of order")
+            before = key  # looked up one by one later, and checked now
     _check_total(connection, total, current)
     decisions = f"SELECT {COLUMNS}, checksum FROM decisions ORDER BY number"  # noqa: S608
     return Contents(
@@ -147,6 +156,20 @@ def _read_checked(connection: sqlite3.Connection, version: int) -> Contents:
         ledger=[text for _, text in _rows(connection, "ledger", "number, release", "number")],
         people=Hidden([] if current else _rows(connection, "people", "person, rewards", "person")),
     )
+
+
+def _check_types(connection: sqlite3.Connection) -> None:
+    """Refuse columns of another type than they were made with: a text that became bytes is found by no look-up."""
+    tables = [name.decode() for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    for table in tables:
+        kinds = {name.decode(): kind.decode().lower() for _, name, kind, *_ in _table_info(connection, table)}
+        other = " OR ".join(f"typeof({name}) NOT IN ('{kind}', 'null')" for name, kind in kinds.items())
+        if connection.execute(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {other})").fetchone()[0]:  # noqa: S608
+            raise AgentFileInvalid(f"is damaged: a column of {table} is of another type")
+
+
+def _table_info(connection: sqlite3.Connection, table: str) -> list[Row]:
+    return connection.execute(f"PRAGMA table_info({table})").fetchall()
 
 
 def _check_total(connection: sqlite3.Connection, total: int, current: bool) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from private_bandits.errors import AgentFileInvalid
-from private_bandits.storage.formats import FORMAT, Contents, read_contents
+from private_bandits.storage.formats import CHECKED, Contents, read_contents
 from private_bandits.storage.ownership import APPLICATION_ID, busy, is_locked, log_of, size_of
 
 LEAST_LOG = 32 + 24 + 512
@@ -131,14 +131,17 @@ def _checked(connection: sqlite3.Connection) -> Contents:
 
 def _standing(connection: sqlite3.Connection) -> Standing | None:
     """Say how far the file has come; None where that cannot be read, as in a file that was never folded."""
-    with suppress(Exception):
+    try:
         query = "SELECT generation, (SELECT coalesce(max(number), 0) FROM ledger) FROM agent"
         generation, releases = connection.execute(query).fetchone()
         settings = None
-        if connection.execute("PRAGMA user_version").fetchone() == (FORMAT,):
+        if connection.execute("PRAGMA user_version").fetchone()[0] >= CHECKED:
             settings = connection.execute("SELECT text FROM settings").fetchone()[0]
         if type(generation) is int and type(releases) is int:
             return Standing(generation, releases, settings)
+    except Exception as error:
+        if isinstance(error, sqlite3.Error) and is_locked(error):  # somebody has it: that says nothing of the log
+            raise
     return None
 
 
@@ -154,6 +157,6 @@ def _needs_log(connection: sqlite3.Connection) -> bool:
     """Whether the file was not closed by the agent that had it last. Files before format 4 do not say so."""
     found: Any = (0,)
     with suppress(Exception):
-        if connection.execute("PRAGMA user_version").fetchone() == (FORMAT,):
+        if connection.execute("PRAGMA user_version").fetchone()[0] >= CHECKED:
             found = connection.execute("SELECT log_needed FROM presence").fetchone()
     return bool(found != (0,))

@@ -141,6 +141,7 @@ class SqliteStore:
             generation=self._generation + 1,
             ended=load_endings(found),
         )
+        self._ended = json.dumps(asdict(public.ended))
         self._decisions = OpenDecisions(settings, self._generation + 1, found.open)
         if found.people.value and settings.max_rewards_per_person is None:
             raise AgentFileInvalid("is damaged: it counts rewards of people, and its settings have no limit for them")
@@ -254,7 +255,10 @@ class SqliteStore:
     def _looked_up(self, table: str, columns: str, key: str, value: object) -> list[Row]:
         """Return the row of a key, if there is one."""
         query = f"SELECT {columns}, checksum FROM {table} WHERE {key} = ?"  # noqa: S608
-        return self._read_or_ended(table, lambda: list(checked_rows(table, self.connection.execute(query, (value,)))))
+        # All of it at once: what an interrupt leaves half-read would keep the log from being folded into the file.
+        return self._read_or_ended(
+            table, lambda: list(checked_rows(table, self.connection.execute(query, (value,)).fetchall()))
+        )
 
     def _read_or_ended(self, table: str, read: Callable[[], T]) -> T:
         """Read, or say why that is not possible."""

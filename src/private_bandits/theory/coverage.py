@@ -92,7 +92,7 @@ class _NoisySum:
     """What a policy reads of a release."""
 
     values: Floats
-    counts: tuple[int, ...]
+    count: int
 
 
 def ellipsoid_coverage(
@@ -122,7 +122,7 @@ def _leaves(policy: AdaCOFUL, environment: Contextual, steps: int, chance: np.ra
         total, count = total + np.array(weight) * environment.draw_reward(chance, actions[chosen]), count + 1
         if policy.due(state, key, count, {}):
             noise = noise_sd * chance.standard_normal(policy.dimension)
-            release: Any = _NoisySum(factor.weighted([total, *reversed(kept)]) + noise, (count,))
+            release: Any = _NoisySum(factor.weighted([total, *reversed(kept)]) + noise, count)
             kept = factor.kept_after(kept, total, state.releases + 1)
             policy.learn(state, release, step)
             off = state.theta - theta
