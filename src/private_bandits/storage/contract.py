@@ -30,6 +30,24 @@ class StoreFailed(AgentClosed):
         self.reason = reason
 
 
+def write_failed(trouble: str) -> StoreFailed:
+    """Return the failure of a store that could not write its file."""
+    return StoreFailed(
+        f"the agent could not write its file ({trouble}) and has ended; the file holds everything up to the call "
+        "before: mend the cause, resume with Agent.open(path) and tell again",
+        f"could not write its file ({trouble})",
+    )
+
+
+def read_failed(trouble: str) -> StoreFailed:
+    """Return the failure of a store that could not read its file."""
+    return StoreFailed(
+        f"the agent could not read its file ({trouble}) and has ended: mend the cause, resume with "
+        "Agent.open(path) and tell again",
+        f"could not read its file ({trouble})",
+    )
+
+
 class Store(Records, Protocol):
     """Records that can be made lasting. The lookups and notes are those of `Records`."""
 

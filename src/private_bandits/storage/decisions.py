@@ -27,11 +27,11 @@ FINGERPRINT = "(((number % 1000003) * ((action + 1) * 8191 + generation) + numbe
 """The fingerprint of a row, in SQL, which has no CRC: a million rows without texts are checked in a moment."""
 
 
-def weight_of(row: Row) -> int:
-    """Return what a row of decisions adds to the total of the file."""
-    number, generation, action = map(int, row[:3])
+def weight_of(row: Row, own: int | None = None) -> int:
+    """Return what a row of decisions adds to the total of the file. own: its checksum, if that is known."""
+    number, generation, action, _, _ = row
     fingerprint = ((number % 1000003) * ((action + 1) * 8191 + generation) + number) % 1000000007
-    return ROW + checksum("decisions", *row) + fingerprint
+    return ROW + fingerprint + (checksum("decisions", *row) if own is None else own)  # type: ignore[no-any-return]
 
 
 class OpenDecisions:
@@ -122,12 +122,17 @@ class OpenDecisions:
 
     # Writing.
 
-    def new_rows(self) -> list[Row]:
-        """Return the rows to write, and count them as written."""
-        rows = [self._row(*asked) for number, asked in self.asked.items() if number not in self.closed]
-        for row in rows:
-            self._weights[row[0]] = weight_of(row)
-        return rows
+    def new_rows(self) -> tuple[list[Row], int]:
+        """Return the rows to write, each with its checksum, and what they add to the total. Counts them as written."""
+        rows, total = [], 0
+        for number, asked in self.asked.items():
+            if number not in self.closed:
+                row = self._row(*asked)
+                own = checksum("decisions", *row)
+                self._weights[number] = weight = weight_of(row, own)
+                rows.append((*row, own))
+                total += weight
+        return rows, total
 
     def _row(self, decision: OpenDecision, offered: Offer | None) -> Row:
         text = None if offered is None else json.dumps(offered.tolist())

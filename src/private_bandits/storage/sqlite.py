@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +22,7 @@ from private_bandits.ledger import Ledger, Release
 from private_bandits.policies import Offer
 from private_bandits.policies.waiting import Waiting
 from private_bandits.state import Ending, Endings, OpenDecision, PrivateState, PublicState, Settings
-from private_bandits.storage.contract import StoreFailed
+from private_bandits.storage.contract import StoreFailed, read_failed, write_failed
 from private_bandits.storage.damage import ROW, Hidden, checksum, database_failure, total
 from private_bandits.storage.decisions import COLUMNS, OpenDecisions, checked_rows, weight_of
 from private_bandits.storage.formats import FORMAT, Contents, Row, agent_checksum, refuse_damage
@@ -34,12 +35,18 @@ from private_bandits.storage.ownership import (
 from private_bandits.storage.reading import read_file
 from private_bandits.storage.records import OpenEpisode, load_endings, load_settings, load_sums
 from private_bandits.storage.rows import read_ledger
-from private_bandits.storage.tables import CHANGING, PLACES, UPDATE_AGENT, Statement, empty_tables, inserted, runs
+from private_bandits.storage.tables import (
+    CHANGING,
+    INSERT,
+    PLACES,
+    UPDATE_AGENT,
+    Statement,
+    empty_tables,
+    inserted,
+    runs,
+)
 
 T = TypeVar("T")
-
-MANY = 2**62
-"""No agent makes so many decisions."""
 
 
 class SqliteStore:
@@ -129,9 +136,10 @@ class SqliteStore:
 
     def load(self, settings: Settings, open_episode: OpenEpisode) -> tuple[PublicState, PrivateState]:
         """Return the state as it was committed last, but for the policy's. open_episode makes the empty sums."""
-        return refuse_damage(str(self.path), lambda: self._load(self._contents, settings, open_episode))
+        return refuse_damage(str(self.path), lambda: self._load(settings, open_episode))
 
-    def _load(self, found: Contents, settings: Settings, open_episode: OpenEpisode) -> tuple[PublicState, PrivateState]:
+    def _load(self, settings: Settings, open_episode: OpenEpisode) -> tuple[PublicState, PrivateState]:
+        found = self._contents
         private = PrivateState(load_sums(found, open_episode))
         self._kept = {key: episode.kept for key, episode in private.episodes.items() if episode.kept}
         public = PublicState(
@@ -185,8 +193,8 @@ class SqliteStore:
         statements.append((LOG_NEEDED, None))
         self._run(statements, found.asked, synchronous="FULL", owner=0 if older else found.generation)
         self._owned.fold_log()
-        nothing: Hidden[list[Row]] = Hidden([])
-        self._contents = replace(found, decisions=nothing, episodes=nothing, kept=nothing, people=nothing, ledger=[])
+        none = Hidden[list[Row]]([])
+        self._contents = replace(found, decisions=none, episodes=none, kept=none, people=none, ledger=[])
 
     def _new_tables(self, found: Contents) -> list[Statement]:
         """Replace the tables of an older format by those of this one, with the same rows and their checksums."""
@@ -247,7 +255,7 @@ class SqliteStore:
         """Return the number of the last decision of an earlier generation: the next one noted it when it began."""
         for row in self._looked_up("generations", "generation, asked", "generation", generation + 1):
             return int(row[1])
-        return MANY  # version 0.8 did not note it
+        return 2**62  # not noted by version 0.8; no agent makes so many decisions
 
     def _decision_row(self, number: int) -> list[Row]:
         return self._looked_up("decisions", COLUMNS, "number", number)
@@ -256,9 +264,8 @@ class SqliteStore:
         """Return the row of a key, if there is one."""
         query = f"SELECT {columns}, checksum FROM {table} WHERE {key} = ?"  # noqa: S608
         # All of it at once: what an interrupt leaves half-read would keep the log from being folded into the file.
-        return self._read_or_ended(
-            table, lambda: list(checked_rows(table, self.connection.execute(query, (value,)).fetchall()))
-        )
+        look = partial(self.connection.execute, query, (value,))
+        return self._read_or_ended(table, lambda: list(checked_rows(table, look().fetchall())))
 
     def _read_or_ended(self, table: str, read: Callable[[], T]) -> T:
         """Read, or say why that is not possible."""
@@ -268,11 +275,7 @@ class SqliteStore:
             trouble = database_failure(error)
         except AgentFileInvalid:
             trouble = f"a row of {table} does not have its checksum"
-        raise StoreFailed(
-            f"the agent could not read its file ({trouble}) and has ended: mend the cause, resume with "
-            "Agent.open(path) and tell again",
-            f"could not read its file ({trouble})",
-        )
+        raise read_failed(trouble)
 
     # What changed.
 
@@ -378,12 +381,7 @@ class SqliteStore:
         try:
             write(public)
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter where a damaged text is part of the former
-            trouble = database_failure(error)
-            failure = StoreFailed(
-                f"the agent could not write its file ({trouble}) and has ended; the file holds everything up to the "
-                "call before: mend the cause, resume with Agent.open(path) and tell again",
-                f"could not write its file ({trouble})",
-            )
+            failure = write_failed(database_failure(error))
         except AgentClosed as error:  # the file is not where it was, or not this agent's any more
             failure = StoreFailed(str(error), "has ended, as its file was moved, cut or taken over")
         if failure is not None:  # raised outside of the block above, whose exception knows what was to be written
@@ -413,18 +411,19 @@ class SqliteStore:
             statements.append(self._put("ledger", [(row.number, json.dumps(row.to_dict())) for row in self._released]))
         if self._people:
             statements.append(self._put("people", self._people.items()))
-        self._ended = json.dumps(asdict(public.ended))
+        self._ended = json.dumps(vars(public.ended))
         self._run(statements, public.asked, synchronous)
         self.forget()
         self._decisions.written()
 
     def _decision_changes(self) -> list[Statement]:
         """Write new decisions, delete closed ones, and note how they ended if not by a reward."""
-        statements, decisions = [], self._decisions
-        new, gone = decisions.new_rows(), decisions.gone()
+        decisions = self._decisions
+        statements: list[Statement] = []
+        (new, weight), gone = decisions.new_rows(), decisions.gone()
         if new:
-            statements.append(inserted("decisions", new))
-            self._total += sum(map(weight_of, new))
+            statements.append((INSERT["decisions"], Hidden(new)))
+            self._total += weight
         if gone:
             self._total -= sum(gone.values())
             statements.append(("DELETE FROM decisions WHERE number BETWEEN ? AND ?", Hidden(runs(gone))))
