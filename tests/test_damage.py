@@ -594,7 +594,7 @@ def built(name: str, folder: Path) -> Built:
 
 
 def private_offers(agent: pb.Agent) -> list[Any]:
-    """What there was to choose from, of all open decisions, where contexts are private."""
+    """Return the private offers of all open decisions."""
     records = bandit_of(agent).records
     found = [records.offered_to(opened) for d in agent.open_decisions if (opened := records.find(d.id)) is not None]
     return [offer for offer in found if offer is not None]

@@ -170,7 +170,7 @@ def label_span(episode: str) -> tuple[str, int, int]:
 
 @lru_cache(maxsize=1024)
 def _exact_cost(cost: float, multiplier: float, power: int) -> tuple[Fraction, Fraction]:
-    """What an episode with this multiplier is charged, and the same below zero. Most rows of a ledger cost the same."""
+    """Return the cost of an episode with this multiplier, and the same below zero. Most rows cost the same."""
     exact = Fraction(cost) * abs(Fraction(multiplier)) ** power
     return exact, -exact
 

@@ -33,7 +33,7 @@ class Offers:
         return rows
 
     def instead(self, step: int) -> list[Any]:
-        """What another person might have been offered at this step.
+        """Return what another person might have been offered at this step.
 
         The first, at the same highest reward, and the second, with the lowest reward where that is minus the highest,
         move sums of (kappa a a', a r) furthest: they are at the angle of cosine -1/(2 kappa^2), or 1/(2 kappa^2).

@@ -59,7 +59,7 @@ def was_given(context: typer.Context, name: str) -> bool:
 def refuse_flags_of_other_settings(
     context: typer.Context, setting: str, flags: Mapping[str, tuple[str, ...]] = OF_SETTING
 ) -> None:
-    """What would be ignored is an error: the setting was probably forgotten."""
+    """Refuse flags that would be ignored: the setting was probably forgotten."""
     for name, settings in flags.items():
         if setting not in settings and was_given(context, name):
             flag = name.replace("_", "-")

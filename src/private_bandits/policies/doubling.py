@@ -37,7 +37,7 @@ AGENTS_ONLY = frozenset(
 """What the fast engine does by itself, and would not see if a subclass changed it."""
 
 _CHOSEN_FROM = {"recommend", "learn", "take", "index", "checked_index", "indices", "columns", "values", "ceilings"}
-"""What a choice that is computed late, or from a shortlist, follows from."""
+"""The methods from which a choice follows that is computed late, or from a shortlist."""
 
 RETRY = 32
 """An arm without any reward is tried again at 2 RETRY K decisions, and each time their number has doubled."""
@@ -238,7 +238,7 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
         return self.values(state, self.columns(state, seen), step)
 
     def columns(self, state: DoublingState, arms: Sequence[int]) -> Array:
-        """What the indices of these arms follow from, a column each: the mean and the rewards of the last release."""
+        """Return what the indices of these arms follow from, a column each: mean and rewards of the last release."""
         return np.array([[state.means[arm] for arm in arms], [state.last[arm] for arm in arms]], float)
 
     def values(self, state: DoublingState, columns: Array, step: int) -> Array:
@@ -246,7 +246,7 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
         return self.checked_index(columns[0], columns[1], step, state.high - state.low)
 
     def ceilings(self, state: DoublingState, columns: Array, first: int, last: int) -> Array:
-        """What the index of each column does not exceed from one step to another: the index at the last, if it grows.
+        """Return what no column's index exceeds from one step to another: the index at the last, if it grows.
 
         Only read where policies choose late. Rounded operations grow with their arguments as exact ones do.
         """
@@ -302,7 +302,7 @@ def episode_length(released: int, opening: int) -> int:
 
 
 def unseen_arm(released: Sequence[int], waiting: Sequence[int], step: int) -> tuple[int, bool] | None:
-    """Of the arms of which nothing was released the first to be tried, and whether it is to be tried now.
+    """Return the first arm to be tried of those without a release, and whether it is to be tried now.
 
     That is one without an open decision. An arm whose first rewards never come is tried again now and then, so that no
     arm is lost for ever. If none is to be tried now, it is the arm with the fewest open decisions.

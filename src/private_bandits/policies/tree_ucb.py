@@ -190,7 +190,7 @@ def _optimism(step: int) -> float:
 
 
 def _columns(state: TreeState, arms: Sequence[int]) -> Array:
-    """What the indices of these arms follow from, a column each."""
+    """Return what the indices of these arms follow from, a column each."""
     return np.array([[state.means[arm] + state.bonuses[arm] for arm in arms], [state.spreads[arm] for arm in arms]])
 
 

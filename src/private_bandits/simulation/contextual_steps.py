@@ -61,7 +61,7 @@ class OpenSum:
     kept: list[tuple[Floats, int]] = field(default_factory=list)
 
     def close(self, levels: int, factor: Factor | None) -> tuple[Floats, int]:
-        """What is to be released, without noise, and how many rewards it holds in all. The next one begins."""
+        """Return what is to be released, without noise, and how many rewards it holds in all. The next one begins."""
         total, count = self.total, self.count
         self.total, self.count = np.zeros_like(total), 0
         if factor is not None:
