@@ -388,6 +388,7 @@ class Agent:
             self._store.commit(bandit.public)
         except BaseException as other:
             self._end(other.reason if isinstance(other, StoreFailed) else "was interrupted", readable=False)
+            other.__context__ = other.__cause__ = None
             return other.with_traceback(None)
         bandit.unfinished = False
         self._end(str(bandit.failed), readable=True)
