@@ -54,7 +54,8 @@ class Contents:
 
     learned: how many releases the policy's state has learned. ended: how decisions ended, as JSON. decisions, people:
     of older formats; in this one they are looked up one by one. open, waiting: how many decisions are open, in all and
-    by action. checked: whether everything had checksums, so that a text is what an agent wrote.
+    by action. texts: how many of them name a person, and how many have actions of their own. checked: whether everything
+    had checksums, so that a text is what an agent wrote.
     """
 
     version: int
@@ -68,6 +69,7 @@ class Contents:
     total: int
     ended: str
     open: int
+    texts: tuple[int, int]
     waiting: list[Row]
     decisions: Hidden[list[Row]]
     episodes: Hidden[list[Row]]
@@ -149,6 +151,7 @@ def _read_checked(connection: sqlite3.Connection, version: int) -> Contents:
         total=total,
         ended=ended[0] if current else "",
         open=connection.execute("SELECT count(*) FROM decisions").fetchone()[0],
+        texts=connection.execute("SELECT count(person), count(offered) FROM decisions").fetchone(),
         waiting=_waiting(connection, asked, generation) if current else [],
         decisions=Hidden([] if current else list(checked_rows("decisions", connection.execute(decisions)))),
         episodes=Hidden(_rows(connection, "episodes", "key, private", "key")),
@@ -249,6 +252,7 @@ def _read_older(connection: sqlite3.Connection, version: int) -> Contents:
         total=0,
         ended="",
         open=len(rows),
+        texts=(sum(row[3] is not None for row in rows), sum(row[4] is not None for row in rows)),
         waiting=[],
         decisions=Hidden(rows),
         episodes=Hidden(episodes),

@@ -153,6 +153,9 @@ class SqliteStore:
         self._decisions = OpenDecisions(settings, self._generation + 1, found.open)
         if found.people.value and settings.max_rewards_per_person is None:
             raise AgentFileInvalid("is damaged: it counts rewards of people, and its settings have no limit for them")
+        limited, changing = settings.max_rewards_per_person is not None, not settings.policy.arm_names
+        if tuple(found.texts) != (found.open * limited, found.open * changing):
+            raise AgentFileInvalid("is damaged: an open decision does not fit the settings")
         for row in found.decisions.value:
             self._decisions.parsed(row)
         for action, count in found.waiting or Counter(row[2] for row in found.decisions.value).items():
