@@ -54,8 +54,8 @@ class Contents:
 
     learned: how many releases the policy's state has learned. ended: how decisions ended, as JSON. decisions, people:
     of older formats; in this one they are looked up one by one. open, waiting: how many decisions are open, in all and
-    by action. texts: how many of them name a person, and how many have actions of their own. checked: whether everything
-    had checksums, so that a text is what an agent wrote.
+    by action. texts: how many of them name a person, and how many have actions of their own. checked: whether all of
+    it had checksums, so that a text is what an agent wrote.
     """
 
     version: int
