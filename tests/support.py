@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from private_bandits.audit.offers import OFFERED
 from private_bandits.audit.target import EXAMPLES as EXAMPLE_BUDGETS
 from private_bandits.budget import BUDGETS
+from private_bandits.ledger import Ledger
 from private_bandits.policies import POLICIES, Policy
+from private_bandits.storage.rows import LedgerRows
 from private_bandits.testing import Transcript, examples_of, holds, interact, offered, policy_id
 
 __all__ = [
@@ -24,6 +27,7 @@ __all__ = [
     "interact",
     "offered",
     "policy_id",
+    "read_ledger",
 ]
 
 SELDOM = 1e-10
@@ -46,3 +50,8 @@ OTHER_VARIANTS = [
     if len(policy.variants) > 1 and variant != policy.variant
 ]
 """Those that are not the default."""
+
+
+def read_ledger(texts: Iterable[str]) -> Ledger:
+    """Return the ledger whose rows a file holds as these texts."""
+    return Ledger(LedgerRows().read(enumerate(texts, 1), older_file=False))

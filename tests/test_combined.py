@@ -19,7 +19,7 @@ from private_bandits.budget import Budget
 from private_bandits.composition import Combined
 from private_bandits.episode import INT64, TAIL, Counts, Episode
 from private_bandits.errors import CapacityExceeded, InvalidInput, NoiseFailed, PolicyFailed
-from private_bandits.ledger import Ledger, Release
+from private_bandits.ledger import Account, Release
 from private_bandits.noise import ExactNoise, Mechanism
 from private_bandits.policies import POLICIES, Combination
 from private_bandits.policies.phased import PhasedState
@@ -31,7 +31,7 @@ Matrix = list[list[float]]
 
 
 def door_for(budget: Budget, bounds: tuple[float, float] = (0.0, 1.0)) -> Door:
-    return Door(budget, RewardRange(*bounds), Ledger(), None)
+    return Door(budget, RewardRange(*bounds), Account(), None)
 
 
 def episodes_of(door: Door, rewards: Sequence[Sequence[float]], number: int = 1) -> list[Episode]:
@@ -125,10 +125,10 @@ def test_every_episode_of_a_release_is_covered_by_its_row() -> None:
     for again in ([parts[0]], [parts[1]], parts):
         with pytest.raises(AssertionError, match="was released before"):
             door.release(door.combine(again, None))
-    assert len(door.ledger) == 1
-    assert door.ledger.total <= 0.5
+    assert len(door.account) == 1
+    assert door.account.total <= 0.5
     door.release(door.combine(episodes_of(door, [[1.0], [0.0]], number=2), [[1.0, 1.0]]))
-    assert door.ledger.total <= 0.5
+    assert door.account.total <= 0.5
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentFileInvalid
 from private_bandits.policies import Policy
 from private_bandits.storage.formats import agent_checksum
-from private_bandits.storage.rows import read_ledger
+from tests.support import read_ledger
 
 FILES = Path(__file__).with_name("files")
 WENT_ON = json.loads((FILES / "went-on.json").read_text())

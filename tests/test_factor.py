@@ -15,7 +15,7 @@ from private_bandits.composition import Correlated
 from private_bandits.episode import Episode
 from private_bandits.errors import AgentClosed, CapacityExceeded, InvalidInput, PolicyFailed
 from private_bandits.factor import HALF_BEFORE, Factor, square_root
-from private_bandits.ledger import Ledger, rewards_in
+from private_bandits.ledger import Account, Release, rewards_in
 from private_bandits.moments import MomentScale
 from private_bandits.policies import POLICIES
 from private_bandits.release import Door
@@ -25,12 +25,12 @@ FACTORS = [HALF_BEFORE, square_root(1), square_root(7), Factor((4, 3, 2, 1), 4, 
 
 
 def door(budget: pb.budget.Budget, factor: Factor | None, seed: int | None = None) -> Door:
-    return Door(budget, RewardRange(0.0, 1.0), Ledger(), seed, factor=factor)
+    return Door(budget, RewardRange(0.0, 1.0), Account(), seed, factor=factor)
 
 
-def play(one: Door, counts: list[int], generator: np.random.Generator) -> tuple[list[int], list[tuple[float, ...]]]:
+def play(one: Door, counts: list[int], generator: np.random.Generator) -> tuple[list[int], list[Release]]:
     """Release as many episodes, of so many rewards each: their exact sums, and what was released."""
-    sums, values = list[int](), list[tuple[float, ...]]()
+    sums, rows = list[int](), list[Release]()
     kept: tuple[Episode, ...] = ()
     for number, count in enumerate(counts, 1):
         episode = one.open_episode(0, number, 1)
@@ -40,16 +40,17 @@ def play(one: Door, counts: list[int], generator: np.random.Generator) -> tuple[
             episode.add((1,), reward)
         whole = one.composition.compose(episode)
         kept = whole.carried_over
-        values.append(one.release(whole).values)
+        rows.append(one.release(whole))
         sums.append(sum(rewards))
-    return sums, values
+    return sums, rows
 
 
 @pytest.mark.parametrize("factor", FACTORS)
 def test_a_release_holds_what_the_matrix_of_the_factor_says(factor: Factor) -> None:
     one = door(pb.NoPrivacy(), factor)
     counts = [1, 1, 2, 4, 3, 5, 2, 9, 1, 4, 2, 7, 3, 2, 5]
-    sums, values = play(one, counts, np.random.default_rng(0))
+    sums, rows = play(one, counts, np.random.default_rng(0))
+    values = [row.values for row in rows]
     cap = factor.cap or len(counts)
     exact = [Fraction(s, one.grid.steps) for s in sums]
     for start in range(0, len(counts), cap):
@@ -65,9 +66,9 @@ def test_a_release_holds_what_the_matrix_of_the_factor_says(factor: Factor) -> N
 @pytest.mark.parametrize("budget", [pb.zCDP(0.1), pb.ApproxDP(1, 1e-6), pb.RenyiDP(3, 0.7), pb.zCDP(math.pi)])
 def test_a_reward_costs_one_budget_in_all_of_its_releases_together(factor: Factor, budget: pb.budget.Budget) -> None:
     one = door(budget, factor)
-    play(one, [1, 2] * 9, np.random.default_rng(1))
+    _, rows = play(one, [1, 2] * 9, np.random.default_rng(1))
     costs: dict[str, Fraction] = {}
-    for row in one.ledger:
+    for row in rows:
         assert row.calibrated == pytest.approx(row.sensitivity**2 / (2 * row.scale**2), rel=1e-9)
         assert row.noise_sd == pytest.approx(
             math.sqrt(budget.variance_factor * float(factor.column)), rel=1e-9
@@ -75,8 +76,8 @@ def test_a_reward_costs_one_budget_in_all_of_its_releases_together(factor: Facto
         for episode, multiplier in row.episodes.items():
             costs[episode] = costs.get(episode, Fraction(0)) + Fraction(row.cost) * Fraction(multiplier) ** 2
     assert max(costs.values()) <= Fraction(budget.level)
-    assert one.ledger.total == pytest.approx(budget.level, rel=1e-9)
-    assert one.ledger.total <= budget.level
+    assert one.account.total == pytest.approx(budget.level, rel=1e-9)
+    assert one.account.total <= budget.level
     full = len(factor.multipliers)
     if factor.cap is None or factor.cap >= full:
         assert float(costs["0/1"]) == pytest.approx(budget.level, rel=1e-9)
@@ -87,7 +88,7 @@ def test_noise_for_one_release_alone_would_cost_more_than_the_budget() -> None:
     one = door(pb.zCDP(0.1), factor)
     one._per_release = pb.zCDP(0.1)
     play(one, [1] * 8, np.random.default_rng(2))
-    assert one.ledger.total == pytest.approx(0.1 * float(factor.column), rel=1e-6)
+    assert one.account.total == pytest.approx(0.1 * float(factor.column), rel=1e-6)
 
 
 def test_only_what_the_factor_covers_goes_through_the_door() -> None:
@@ -118,12 +119,12 @@ def test_only_what_the_factor_covers_goes_through_the_door() -> None:
 
 def test_a_factor_is_for_gaussian_noise_on_sums_of_rewards() -> None:
     with pytest.raises(InvalidInput, match="factor"):
-        Door(pb.PureDP(1), RewardRange(0.0, 1.0), Ledger(), None, factor=HALF_BEFORE)
+        Door(pb.PureDP(1), RewardRange(0.0, 1.0), Account(), None, factor=HALF_BEFORE)
     with pytest.raises(InvalidInput, match="factor"):
-        Door(pb.zCDP(1), RewardRange(0.0, 1.0), Ledger(), None, factor=HALF_BEFORE, releases_of_a_reward=2)
+        Door(pb.zCDP(1), RewardRange(0.0, 1.0), Account(), None, factor=HALF_BEFORE, releases_of_a_reward=2)
     scale = MomentScale(2, 2**20, 0.0, 1.0, 0.5)
     with pytest.raises(InvalidInput, match="factor"):
-        Door(pb.zCDP(1), RewardRange(0.0, 1.0), Ledger(), None, factor=HALF_BEFORE, moments=scale)
+        Door(pb.zCDP(1), RewardRange(0.0, 1.0), Account(), None, factor=HALF_BEFORE, moments=scale)
 
 
 def test_sums_that_outgrow_64_bits_together_are_refused() -> None:
@@ -207,7 +208,7 @@ def test_an_agent_in_memory_ends_where_a_release_was_cut_short(
 
     for _ in range(50):
         agent.tell(agent.ask(actions=actions), 1.0)
-    monkeypatch.setattr(*((Ledger, "append", cut) if step == "ledger" else (type(policy), "learn", cut)))
+    monkeypatch.setattr(*((Account, "charge", cut) if step == "ledger" else (type(policy), "learn", cut)))
 
     def play() -> None:
         for _ in range(10_000):

@@ -196,7 +196,7 @@ def test_an_interrupt_anywhere_in_memory_counts_no_reward_twice_and_no_person_be
         ):  # else a release was cut short, or the handler came before the call, and closed it
             for decision in agent.open_decisions:
                 agent.tell(decision, rewards[decision.id])
-        ledger = bandit_of(agent).door.ledger
+        ledger = bandit_of(agent).records.releases(1, len(bandit_of(agent).door.account))
         total = sum(row.values[0] for row in ledger)
         total += sum(float(e.totals.reveal()[0]) for e in bandit_of(agent).private.episodes.values())
         assert total == int(total)

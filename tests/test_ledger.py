@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from private_bandits import ledger as ledger_module
 from private_bandits.budget import NoiseKind
+from private_bandits.episode import label_of
 from private_bandits.errors import InvalidInput
-from private_bandits.ledger import Ledger, Part, Release
+from private_bandits.ledger import Account, Ledger, Part, Release
+from private_bandits.tree import subtrees_joined
 
 steady = settings(derandomize=True, deadline=None)
 
@@ -50,6 +54,10 @@ def row(
 
 def ledger_of(rows: Iterable[Covered], noise: NoiseKind = "gaussian") -> Ledger:
     return Ledger(row(i, episodes, cost, noise) for i, (episodes, cost) in enumerate(rows, start=1))
+
+
+def account_of(rows: Iterable[Covered]) -> Account:
+    return Account(row(i, episodes, cost) for i, (episodes, cost) in enumerate(rows, start=1))
 
 
 def exact_total(rows: Iterable[Covered], noise: NoiseKind) -> Fraction:
@@ -142,23 +150,25 @@ def test_a_row_without_secret_noise_costs_everything(noise: NoiseKind) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 4, -1])
-def test_a_row_out_of_order_is_refused_and_leaves_the_ledger_as_it_is(number: int) -> None:
-    ledger = ledger_of([({"a": 1.0}, 0.1), ({"b": 1.0}, 0.2)])
-    before = (ledger.rows, ledger.total)
+def test_a_row_out_of_order_is_refused_and_leaves_the_account_as_it_is(number: int) -> None:
+    account = account_of([({"a": 1.0}, 0.1), ({"b": 1.0}, 0.2)])
+    before = (len(account), account.total)
     with pytest.raises(InvalidInput, match=f"row 3 comes next in the ledger, got row {number}$"):
-        ledger.append(row(number, {"c": 1.0}, 5.0))
-    assert (ledger.rows, ledger.total) == before
-    assert not ledger.covers("c")
-    ledger.append(row(3, {"c": 1.0}, 5.0))
-    assert (len(ledger), ledger.total) == (3, 5.0)
+        account.charge(row(number, {"c": 1.0}, 5.0))
+    assert (len(account), account.total) == before
+    assert not account.covers("c")
+    account.charge(row(3, {"c": 1.0}, 5.0))
+    assert (len(account), account.total) == (3, 5.0)
+    with pytest.raises(InvalidInput, match="row 1 comes next in the ledger, got row 2"):
+        Ledger([row(2, {"a": 1.0}, 0.1)])
 
 
-def test_the_ledger_knows_which_episodes_its_releases_cover() -> None:
-    ledger = ledger_of([({"0/1": 1.0, "1/1": 0.5}, 0.1)])
-    assert ledger.covers("0/1")
-    assert ledger.covers("1/1")
-    assert not ledger.covers("0/2")
-    assert (len(ledger), ledger.total) == (1, 0.1)  # asking has changed nothing
+def test_the_account_knows_which_episodes_were_released() -> None:
+    account = account_of([({"0/1": 1.0, "1/1": 0.5}, 0.1), ({"2/7-8": 1.0}, 0.1)])
+    released = ["0/1", "1/1", "0/0", "2/8", "2/7-8", "2/1-8", "2/3"]  # a later one of the same sum counts as well
+    assert [label for label in (*released, "0/2", "1/1-2", "2/9", "3/1", "x") if account.covers(label)] == released
+    assert (len(account), account.total) == (2, 0.1)  # asking has changed nothing
+    assert repr(account) == "Account(2 releases, total 0.1)"
 
 
 def test_rows_come_out_in_order_and_cannot_be_changed() -> None:
@@ -213,26 +223,108 @@ def test_a_span_covers_every_episode_in_it_and_costs_add_up() -> None:
     ledger = ledger_of(rows)
     assert ledger.total == pytest.approx(0.3)
     assert Fraction(ledger.total) >= 3 * Fraction(0.1)
-    assert ledger.covers("0/1-2")
-    assert not ledger.covers("0/2")
-    assert not ledger.covers("0/1-3")
+
+
+def joined_and_apart(spans: Iterable[tuple[int, int, int, float]]) -> tuple[list[Covered], list[Covered]]:
+    """Spans of episodes that leave as one, by key, first and last, and the same with a label for each episode."""
+    joined: list[Covered] = []
+    apart: list[Covered] = []
+    for key, first, last, cost in spans:
+        joined.append(({label_of(key, first, last): 1.0}, cost))
+        apart.append(({f"{key}/{n}": 1.0 for n in range(first, last + 1)}, cost))
+    return joined, apart
 
 
 @steady
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 12), st.integers(0, 6), st.floats(1e-6, 10)), max_size=25))
-def test_spans_cost_what_their_episodes_would_cost_one_by_one(spans: list[tuple[int, int, int, float]]) -> None:
-    joined, apart = [], []
-    for key, first, more, cost in spans:
-        label = f"{key}/{first}" if not more else f"{key}/{first}-{first + more}"
-        joined.append(({label: 1.0}, cost))
-        apart.append(({f"{key}/{n}": 1.0 for n in range(first, first + more + 1)}, cost))
+def test_spans_cost_no_less_than_their_episodes_would_cost_one_by_one(spans: list[tuple[int, int, int, float]]) -> None:
+    joined, apart = joined_and_apart((key, first, first + more, cost) for key, first, more, cost in spans)
     exact = exact_total(apart, "gaussian")
     assert Fraction(ledger_of(joined).total) >= exact
-    assert ledger_of(joined).total == pytest.approx(float(exact))
-    assert ledger_of(joined).copy().total == ledger_of(apart).total
+    assert Fraction(ledger_of(apart).total) >= exact
+    assert ledger_of(apart).total == pytest.approx(float(exact))
+
+
+@steady
+@given(
+    levels=st.integers(1, 5),
+    leaves=st.integers(1, 70),
+    costs=st.lists(st.floats(1e-6, 10), min_size=1, max_size=5),
+    turns=st.integers(1, 3),
+)
+def test_nodes_of_trees_cost_exactly_what_their_leaves_would_cost_one_by_one(
+    levels: int, leaves: int, costs: list[float], turns: int
+) -> None:
+    """What leaves as one leaves as one again, or not at all: then the total is no more than rounded up."""
+    nodes = [(leaf % turns, 1 + leaf // turns, costs[leaf % len(costs)]) for leaf in range(leaves)]
+    joined, apart = joined_and_apart(
+        (key, number + 1 - 2 ** subtrees_joined(number, levels), number, cost) for key, number, cost in nodes
+    )
+    assert ledger_of(joined).total == ledger_of(apart).total
+    assert ledger_of(joined).total == pytest.approx(float(exact_total(apart, "gaussian")))
+
+
+def size_of(account: Account) -> int:
+    """How many numbers an account remembers."""
+    return len(pickle.dumps(account))
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        lambda n: {f"0/{n}": 1.0},
+        lambda n: {label_of(0, n + 1 - 2 ** subtrees_joined(n, 20), n): 1.0},
+        lambda n: {f"0/{n - k}": 0.5**k for k in range(min(n, 5))},
+    ],
+    ids=["alone", "tree", "factor"],
+)
+def test_an_account_does_not_grow_with_the_number_of_releases(label: Callable[[int], Mapping[str, float]]) -> None:
+    account = Account()
+    sizes = []
+    for number in range(1, 4097):
+        account.charge(row(number, label(number), 0.1))
+        if number in (512, 1024, 2048, 4096):
+            sizes.append(size_of(account))
+    assert max(sizes) <= sizes[0] + 100
 
 
 def test_labels_of_another_form_stand_for_themselves() -> None:
     ledger = ledger_of([({"all": 1.0}, 0.5), ({"all-1": 1.0}, 0.5), ({"x/y-2": 1.0}, 0.5)])
     assert ledger.total == 0.5
-    assert ledger.covers("all")
+
+
+# Rows that are in a store.
+
+
+def test_a_ledger_reads_the_rows_of_a_store_when_they_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_module, "FEW", 10)
+    monkeypatch.setattr(ledger_module, "PAGE", 7)
+    rows = [row(number, {f"0/{number}": 1.0}, 0.1) for number in range(1, 31)]
+    reads: list[tuple[int, int]] = []
+
+    def read(first: int, last: int) -> list[Release]:
+        reads.append((first, last))
+        return rows[first - 1 : last]
+
+    def not_now(first: int, last: int) -> list[Release]:
+        pytest.fail(f"rows {first} to {last} are read")
+
+    account = Account(rows[:24])
+    ledger = Ledger.stored(account, not_now, read)
+    account.charge(rows[24])  # and the ledger stays as it was
+    assert (len(ledger), ledger.total, reads) == (24, 0.1, [])
+    assert ledger[-1] == rows[23]
+    assert ledger[0] == rows[0]
+    assert ledger[-3:] == rows[21:24]
+    assert ledger[::-5] == rows[23::-5]
+    assert ledger[30:] == []
+    assert reads == [(24, 24), (1, 1), (22, 24), (4, 24)]
+    assert list(ledger) == list(ledger.rows) == rows[:24]
+    assert max(last - first for first, last in reads[4:]) == 6
+    for index in (24, -25):
+        with pytest.raises(IndexError):
+            ledger[index]
+    few = Ledger.stored(Account(rows[:10]), read, not_now)
+    reads.clear()
+    assert list(few) == rows[:10]
+    assert reads == []

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import private_bandits as pb
 from private_bandits.episode import Grid
 from private_bandits.errors import CapacityExceeded, InvalidInput
-from private_bandits.ledger import Ledger
+from private_bandits.ledger import Account
 from private_bandits.moment_sums import Moments
 from private_bandits.moments import LEAST_SHARE, MomentScale
 from private_bandits.release import Door
@@ -92,7 +92,7 @@ def test_whole_numbers_move_by_no_more_than_the_declared(
 
 def test_what_leaves_is_decoded_exactly_up_to_the_grid() -> None:
     scale = MomentScale(3, STEPS, -2.0, 1.0, 0.5)
-    door = Door(pb.NoPrivacy(), RewardRange(-2.0, 1.0), Ledger(), None, scale.room, moments=scale)
+    door = Door(pb.NoPrivacy(), RewardRange(-2.0, 1.0), Account(), None, scale.room, moments=scale)
     episode = door.open_episode(0, 1, 3)
     dice = np.random.default_rng(3)
     matrix, vector = np.zeros((3, 3)), np.zeros(3)
@@ -137,7 +137,7 @@ def test_values_and_noise_fit_into_64_bits() -> None:
     for rho in (1e-9, 0.1, 10.0):
         for share in (0.2, 0.5, 0.99):
             scale = MomentScale(20, STEPS, -1.0, 1.0, share)
-            door = Door(pb.zCDP(rho), RewardRange(-1.0, 1.0), Ledger(), None, scale.room, moments=scale)
+            door = Door(pb.zCDP(rho), RewardRange(-1.0, 1.0), Account(), None, scale.room, moments=scale)
             episode = door.open_episode(0, 1, 20)
             most = episode.grid.fits(scale.room, scale.room)
             assert most >= 2**25

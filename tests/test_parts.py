@@ -8,6 +8,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,18 +19,20 @@ from private_bandits.composition import Composition, Outgoing
 from private_bandits.episode import Episode
 from private_bandits.errors import InvalidInput
 from private_bandits.factor import HALF_BEFORE, Factor, square_root
-from private_bandits.ledger import Ledger, Part, Release
+from private_bandits.ledger import Account, Part, Release
 from private_bandits.moments import MomentScale
 from private_bandits.release import Door
 from private_bandits.rewards import RewardRange
-from private_bandits.storage.rows import read_ledger
+from private_bandits.storage.damage import checksum
+from private_bandits.storage.formats import agent_checksum
+from tests.support import read_ledger
 from tests.test_damage import FILES, KINDS, one_step
 
 COUNTS = [3, 1, 2, 5, 1, 4, 2, 7, 1]
 
 
 def door_with(budget: pb.budget.Budget | None = None, **options: Any) -> Door:
-    return Door(budget or pb.zCDP(1.0), RewardRange(0.0, 1.0), Ledger(), 1, **options)
+    return Door(budget or pb.zCDP(1.0), RewardRange(0.0, 1.0), Account(), 1, **options)
 
 
 def filled(door: Door, key: int, number: int, count: int, kept: tuple[Episode, ...] = ()) -> Episode:
@@ -44,11 +47,12 @@ def filled(door: Door, key: int, number: int, count: int, kept: tuple[Episode, .
 def play(door: Door, counts: Sequence[int]) -> list[Release]:
     """Release episodes of so many rewards each, one after the other."""
     kept: tuple[Episode, ...] = ()
+    rows: list[Release] = []
     for number, count in enumerate(counts, 1):
         whole: Outgoing = door.composition.compose(filled(door, 0, number, count, kept))
         kept = whole.carried_over
-        door.release(whole)
-    return list(door.ledger)
+        rows.append(door.release(whole))
+    return rows
 
 
 # Compositions.
@@ -114,6 +118,7 @@ def test_another_tree_holds_nothing_of_the_first() -> None:
 def test_sums_over_people_have_parts_like_any(levels: int) -> None:
     door = door_with(releases_of_a_reward=levels, moments=MomentScale(2, 2**20, 0.0, 1.0, 0.5))
     kept: tuple[Episode, ...] = ()
+    rows: list[Release] = []
     for number in range(1, 5):
         episode = door.open_episode(0, number, 2)
         episode.kept = kept
@@ -121,9 +126,9 @@ def test_sums_over_people_have_parts_like_any(levels: int) -> None:
             episode.add((2**18, -(2**17)), door.grid.steps)
         whole = door.composition.compose(episode)
         kept = whole.carried_over
-        door.release(whole)
-    assert [row.count for row in door.ledger] == [1, 2, 3, 4]
-    assert [row.all_rewards for row in door.ledger] == ([1, 2, 3, 4] if levels == 1 else [1, 3, 3, 10])
+        rows.append(door.release(whole))
+    assert [row.count for row in rows] == [1, 2, 3, 4]
+    assert [row.all_rewards for row in rows] == ([1, 2, 3, 4] if levels == 1 else [1, 3, 3, 10])
 
 
 @pytest.mark.parametrize(
@@ -152,7 +157,7 @@ def test_a_release_without_a_new_reward_is_refused_before_a_draw() -> None:
     door.release(door.composition.compose(first))
     with pytest.raises(InvalidInput, match="0/2 holds no reward"):
         door.release(door.composition.compose(filled(door, 0, 2, 0, (first,))))
-    assert len(door.ledger) == 1
+    assert len(door.account) == 1
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -328,3 +333,34 @@ def test_an_older_node_with_fewer_rewards_than_its_subtrees_is_refused() -> None
     rows[3] |= {"count": 6, "counts": [6]}  # as many as the first three leaves have
     with pytest.raises(InvalidInput, match="what no release has"):
         read_ledger(texts(rows))
+
+
+def test_older_rows_in_a_file_of_today_are_written_anew(tmp_path: Path) -> None:
+    """A file of version 0.8 that an earlier build of this version took over has rows without parts."""
+    path = tmp_path / "agent.db"
+    policy, options = KINDS["tree"]
+    with pb.Agent(policy, path=path, **options) as agent:
+        for step in range(12):
+            one_step(agent, step)
+        rows = agent.ledger.rows
+    with closing(sqlite3.connect(path)) as connection, connection:
+        total = connection.execute("SELECT total FROM agent").fetchone()[0]
+        for row in rows[:9]:
+            text = json.dumps(as_before(row))
+            total += checksum("ledger", row.number, text)
+            total -= connection.execute("SELECT checksum FROM ledger WHERE number = ?", (row.number,)).fetchone()[0]
+            connection.execute(
+                "UPDATE ledger SET release = ?, checksum = ? WHERE number = ?",
+                (text, checksum("ledger", row.number, text), row.number),
+            )
+        columns = connection.execute("SELECT asked, generation, arrivals, ended FROM agent").fetchone()
+        settings = connection.execute("SELECT text FROM settings").fetchone()
+        state = connection.execute("SELECT learned, text FROM policy").fetchone()
+        own = checksum("settings", *settings), checksum("policy", *state)
+        connection.execute("UPDATE agent SET total = ?, checksum = ?", (total, agent_checksum((*columns, total), own)))
+    for _ in range(2):
+        with pb.Agent.open(path) as agent:
+            assert agent.ledger.rows == rows
+        with closing(sqlite3.connect(path)) as connection:
+            stored = [json.loads(text) for (text,) in connection.execute("SELECT release FROM ledger ORDER BY number")]
+        assert stored == [json.loads(json.dumps(row.to_dict())) for row in rows]

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, overload
 
 from private_bandits.bandit import Bandit
@@ -24,8 +25,7 @@ from private_bandits.release import NoiseSource
 from private_bandits.rewards import RewardRange
 from private_bandits.state import Decision, DecisionCounts, Settings
 from private_bandits.storage.contract import Store, StoreFailed
-from private_bandits.storage.formats import refuse_damage
-from private_bandits.storage.sqlite import SqliteStore
+from private_bandits.storage.resuming import AgentFile
 from private_bandits.warm_start import logged_rewards, required_columns
 from private_bandits.wiring import new_bandit, promise_kept, resumed_bandit
 
@@ -118,13 +118,14 @@ class Agent:
 
         Raises: AgentBusy while another agent has the file open; AgentFileInvalid if the file is damaged.
         """
-        bandit, store = resumed_bandit(cls.bandit_type, path, without_log, noise)
+        stored = AgentFile(Path(path), without_log)
         try:
+            parts = resumed_bandit(cls.bandit_type, stored, noise)
             agent = cls.__new__(cls)
-            agent._assemble(bandit, store)
-            agent._take_over(store)
+            agent._assemble(*parts)
+            agent._resume(stored.policy_state, stored.learned)
         except BaseException:
-            store.close()
+            stored.close()
             raise
         return agent
 
@@ -139,15 +140,12 @@ class Agent:
         self._lock = threading.RLock()  # one thread at a time
         self._busy = False  # and one call at a time of that thread
 
-    def _take_over(self, store: SqliteStore) -> None:
-        """Take the file over, and let the policy learn what it has not learned of the ledger."""
-        bandit, path = self._bandit, str(store.path)
-        if not store.checked:  # without checksums a state that cannot be read is the file's fault: it stays as it is
-            refuse_damage(path, lambda: bandit.policy.load_state(store.policy_state))
-        refuse_damage(path, store.take_over)
+    def _resume(self, state: Any, learned: int) -> None:
+        """Let the policy go on from its stored state, and learn what it has not learned of the ledger."""
+        bandit = self._bandit
         try:
-            bandit.resume(store.policy_state, store.learned_releases)
-            if store.is_behind:
+            bandit.resume(state, learned)
+            if bandit.is_behind:
                 self._commit()
         except BaseException as error:
             failure = self._failure(error)
@@ -238,12 +236,19 @@ class Agent:
         if delta is None:
             delta = getattr(settings.policy.promise, "delta", 1e-6)
         check_probability("delta", delta)
-        return promise_kept(settings, self._bandit.door, self.ledger.total, delta)
+        return promise_kept(settings, self._bandit.door, self._run(self._look, self._spent), delta)
+
+    def _spent(self) -> float:
+        return self._bandit.door.account.total
 
     @property
     def ledger(self) -> Ledger:
-        """Every release so far and its cost, as it stands now. A release is seen by nobody before it is on disk."""
-        found: Ledger = self._run(self._look, self._bandit.door.ledger.copy)
+        """Every release so far and its cost, as it stands now. A release is seen by nobody before it is on disk.
+
+        Of a file with very many releases the latest are in memory. The others are read when they are looked at.
+        """
+        account, read = self._bandit.door.account, self._store.releases
+        found: Ledger = self._run(self._look, partial(Ledger.stored, account, read, partial(self._run, read)))
         return found
 
     @property

@@ -79,7 +79,7 @@ class Bandit(Learning):
     def __init__(
         self, settings: Settings, door: Door, public: PublicState, private: PrivateState, records: Records
     ) -> None:
-        super().__init__(settings.policy.with_budget(door.budget), public, records, door.ledger)
+        super().__init__(settings.policy.with_budget(door.budget), public, records)
         self.settings = settings
         self.door = door
         self.private = private
@@ -242,6 +242,7 @@ class Bandit(Learning):
         episode.add(weight, reward)
         if self._lasting:
             self.records.summed((episode,))
+            self._has_arrivals = True
         self._midway = False
         return None
 
@@ -353,7 +354,7 @@ class Bandit(Learning):
         self.unlearned.append(row)
         if self._lasting:
             self.records.summed([self.private.episodes[key] for key in row.keys])
-            self.records.released(row)
+        self.records.released(row)
 
     def release(self, whole: Outgoing) -> Release:
         """Let a composition through the door, and open the episodes that follow those in it."""

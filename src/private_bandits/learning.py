@@ -11,15 +11,18 @@ from typing import Any, NoReturn
 
 from private_bandits.arguments import encoded
 from private_bandits.errors import AgentClosed, PolicyFailed
-from private_bandits.ledger import Ledger, Release
+from private_bandits.ledger import Release
 from private_bandits.policies import Policy
 from private_bandits.state import PublicState, Records
+
+ANY = 2**62
+"""A number that no release has: up to here are all that there are."""
 
 
 class Learning:
     """The one policy of a bandit, with the budget that one reward gets, and how it is run."""
 
-    def __init__(self, policy: Policy[Any], public: PublicState, records: Records, ledger: Ledger) -> None:
+    def __init__(self, policy: Policy[Any], public: PublicState, records: Records) -> None:
         self.policy = policy
         self.public = public
         self.records = records
@@ -27,8 +30,9 @@ class Learning:
         """Why no change is possible any more."""
         self.failed: str | None = None
         """How the policy failed, if it did."""
-        self._ledger = ledger
         self._lasting = records.lasting
+        self._learned = self._encoded = 0  # releases that the policy has learned, and that its state in the records has
+        self._has_arrivals = False  # whether rewards arrived that the records do not know of
 
     def learn(self, row: Release) -> None:
         """Let the policy learn a release. It is in the ledger for good by now, whatever the policy makes of it.
@@ -43,11 +47,16 @@ class Learning:
             failure = error
         if failure is not None:
             self._fail(f"at release {row.number}", failure)
-        if self._lasting:
-            self.records.learned(row.number)
+        self._learned = row.number
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the policy has learned more than its state in the records has."""
+        return self._learned > self._encoded
 
     def resume(self, state: Any, learned: int) -> None:
-        """Load the stored state of the policy, and let it learn the releases that it has not learned yet."""
+        """Load the stored state of the policy, which has learned so many releases, and let it learn the others."""
+        self._learned = self._encoded = learned
         failure: BaseException | None = None
         try:
             self.public.policy = self.policy.load_state(state)
@@ -55,28 +64,33 @@ class Learning:
             failure = error
         if failure is not None:
             self._fail("at its stored state", failure)
-        for row in self._ledger.rows[learned:]:
+        for row in self.records.releases(learned + 1, ANY):
             self.learn(row)
 
     def encode_changes(self) -> None:
         """Give the records what the policy has learned, and what arrived, as JSON."""
         self._encode_learned()
-        if self.policy.changes_on_arrival and self.records.has_arrivals:
-            self.records.arrived(encoded(self.policy.dump_arrivals(self.public.policy)))
+        if self.policy.changes_on_arrival and self._has_arrivals:
+            self._encode_arrivals()
 
     def encode_before_draw(self) -> None:
         """Encode what the policy knows besides its releases, so that none of its code runs between draw and record."""
         if self._lasting and self.policy.changes_on_arrival:
             self._encode_learned()
-            self.records.arrived(encoded(self.policy.dump_arrivals(self.public.policy)))
+            self._encode_arrivals()
+
+    def _encode_arrivals(self) -> None:
+        self.records.arrived(encoded(self.policy.dump_arrivals(self.public.policy)))
+        self._has_arrivals = False
 
     def _encode_learned(self) -> None:
         """Encode the policy's state where it has learned something that the records do not have yet."""
-        if not self.records.is_behind:
+        if not self.is_behind:
             return
         failure: BaseException | None = None
         try:
-            self.records.encoded(encoded(self.policy.dump_state(self.public.policy)))
+            self.records.encoded(self._learned, encoded(self.policy.dump_state(self.public.policy)))
+            self._encoded, self._has_arrivals = self._learned, False
         except BaseException as error:
             failure = error
         if failure is not None:

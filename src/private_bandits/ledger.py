@@ -1,18 +1,19 @@
 """The ledger: an append-only record of releases, and the total that follows from it.
 
-A release and its row are one object, so there are as many rows as releases. Everything in a row is public.
+A release and its row are one object, so there are as many rows as releases. Everything in a row is public. The rows are
+in a store (storage/). A door needs no row of the past, only the `Account`: how many there were, and what they cost.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from private_bandits.budget import NoiseKind
 from private_bandits.errors import InvalidInput
@@ -169,41 +170,52 @@ def label_span(episode: str) -> tuple[str, int, int]:
 
 
 @lru_cache(maxsize=1024)
-def _exact_cost(cost: float, multiplier: float, power: int) -> tuple[Fraction, Fraction]:
-    """Return the cost of an episode with this multiplier, and the same below zero. Most rows cost the same."""
-    exact = Fraction(cost) * abs(Fraction(multiplier)) ** power
-    return exact, -exact
+def _exact_cost(cost: float, multiplier: float, power: int) -> Fraction:
+    """Return the cost of an episode with this multiplier. Most rows cost the same."""
+    return Fraction(cost) * abs(Fraction(multiplier)) ** power
 
 
-class Ledger:
-    """What was released so far, and what it cost the reward that it cost most."""
+class Account:
+    """Counts releases, and adds up exactly what they cost each episode. It stays small however many there are.
+
+    Two promises of those who release keep it small. The episodes of a sum leave in the order of their numbers. Episodes
+    that left as one ("0/1-4": a node of a tree) leave as one again, or not at all. Where the second is not kept, the
+    total is too large, never too small.
+    """
 
     def __init__(self, rows: Iterable[Release] = ()) -> None:
-        self._rows: list[Release] = []
-        self._labels: set[str] = set()
-        # By key of the sum, and there by episode: how much more its rewards cost than those of the one before.
-        self._steps: dict[str, dict[int, Fraction]] = {}
+        self._releases = 0
+        self._last: dict[str, int] = {}  # the last episode of each sum that was released
+        self._costs: dict[str, _Costs] = {}
+        self._largest = Fraction(0)
         self._foreseeable = False
         for row in rows:
-            self.append(row)
+            self.charge(row)
 
-    def append(self, row: Release) -> None:
-        """Write a row. Rows are numbered without a gap and never change."""
-        if row.number != len(self._rows) + 1:
-            raise InvalidInput(f"row {len(self._rows) + 1} comes next in the ledger, got row {row.number}")
+    def charge(self, row: Release) -> None:
+        """Count a release, and charge its rewards. Rows come in their order, without a gap."""
+        if row.number != self._releases + 1:
+            raise InvalidInput(f"row {self._releases + 1} comes next in the ledger, got row {row.number}")
         for episode, multiplier in row.episodes.items():
-            # Gaussian costs grow with the square of the multiplier, Laplace costs with its size.
-            power = 2 if row.noise == "gaussian" else 1
-            self._labels.add(episode)
+            key, first, last = label_span(episode)
+            self._last[key] = max(last, self._last.get(key, last))
             if not row.private:
                 self._foreseeable = True
                 continue
-            cost, saving = _exact_cost(row.cost, multiplier, power)
-            key, first, last = label_span(episode)
-            steps = self._steps.setdefault(key, {})
-            steps[first] = steps[first] + cost if first in steps else cost
-            steps[last + 1] = steps[last + 1] + saving if last + 1 in steps else saving
-        self._rows.append(row)  # last: an interrupt may leave an episode charged for nothing, never a row uncharged
+            # Gaussian costs grow with the square of the multiplier, Laplace costs with its size.
+            cost = _exact_cost(row.cost, multiplier, 2 if row.noise == "gaussian" else 1)
+            costs = self._costs.get(key)
+            if costs is None:
+                costs = self._costs[key] = _Costs()
+            dearest = costs.charge(first, last, cost)
+            if dearest is not self._largest and dearest > self._largest:  # fractions are slow
+                self._largest = dearest
+        self._releases += 1  # last: an interrupt may leave an episode charged for nothing, never a row uncharged
+
+    def covers(self, episode: str) -> bool:
+        """Whether this episode was released, or a later one of its sum."""
+        key, _, last = label_span(episode)
+        return key in self._last and last <= self._last[key]
 
     @property
     def total(self) -> float:
@@ -214,36 +226,117 @@ class Ledger:
         """
         if self._foreseeable:
             return math.inf
-        exact = Fraction(0)
-        for steps in self._steps.values():
-            exact = max(exact, max(accumulate(steps[episode] for episode in sorted(steps))))
-        nearest = float(exact)
-        return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+        nearest = float(self._largest)
+        return nearest if nearest >= self._largest else math.nextafter(nearest, math.inf)
 
-    def covers(self, episode: str) -> bool:
-        """Whether this sum was released."""
-        return episode in self._labels
+    def __len__(self) -> int:
+        return self._releases
 
-    def copy(self) -> Ledger:
-        """The ledger as it stands now."""
-        other = Ledger()
-        other._rows, other._labels, other._foreseeable = self._rows[:], self._labels.copy(), self._foreseeable
-        other._steps = {key: steps.copy() for key, steps in self._steps.items()}
-        return other
+    def __repr__(self) -> str:
+        return f"Account({len(self)} releases, total {self.total:.6g})"
+
+
+class _Costs:
+    """What each episode of one sum costs so far: a step function of its number, as the places where it changes."""
+
+    __slots__ = ("_costs", "_starts")
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._costs: list[Fraction] = []
+
+    def charge(self, first: int, last: int, cost: Fraction) -> Fraction:
+        """Charge the episodes `first` to `last`, and return what the dearest of them costs now.
+
+        Several that leave as one are remembered as one, at the cost of the dearest.
+        """
+        starts, costs = self._starts, self._costs
+        begin, end = self._cut(first), self._cut(last + 1)
+        before = max(costs[begin:end])
+        dearest = before + cost if before else cost
+        if begin and costs[begin - 1] == dearest:
+            begin, first = begin - 1, starts[begin - 1]
+        if costs[end] == dearest:
+            end += 1
+        starts[begin:end] = [first]
+        costs[begin:end] = [dearest]
+        return dearest
+
+    def _cut(self, episode: int) -> int:
+        """Let a step begin at this episode, and return which one it is."""
+        starts, costs = self._starts, self._costs
+        at = bisect_left(starts, episode)
+        if at == len(starts) or starts[at] != episode:
+            starts.insert(at, episode)
+            costs.insert(at, costs[at - 1] if at else Fraction(0))
+        return at
+
+
+PAGE = 1000
+"""Rows that are read from a store at a time."""
+FEW = 10_000
+"""Rows that a store has at hand, and a ledger may take at once."""
+
+ReadRows = Callable[[int, int], Sequence[Release]]
+"""Reads the rows from one number to another, both included."""
+
+
+class Ledger:
+    """What was released so far, and what it cost the reward that it cost most. It does not change.
+
+    Rows that are in a file are read when they are looked at.
+    """
+
+    def __init__(self, rows: Iterable[Release] = ()) -> None:
+        found = list(rows)
+        account = Account(found)
+        self._length, self._total = len(found), account.total
+        self._read: ReadRows = lambda first, last: found[first - 1 : last]
+
+    @classmethod
+    def stored(cls, account: Account, read: ReadRows, read_later: ReadRows) -> Ledger:
+        """Return the ledger of an account as it stands now, whose rows are in a store.
+
+        A few rows are read at once. Many are read when they are looked at, with read_later.
+        """
+        found = cls()
+        found._length, found._total, found._read = len(account), account.total, read_later
+        if len(account) <= FEW:
+            rows = read(1, len(account))
+            found._read = lambda first, last: rows[first - 1 : last]
+        return found
+
+    @property
+    def total(self) -> float:
+        """The largest, over rewards, of the summed cost of the releases that contain it, rounded up."""
+        return self._total
 
     @property
     def rows(self) -> tuple[Release, ...]:
         """All rows, oldest first."""
-        return tuple(self._rows)
+        return tuple(self)
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._length
 
     def __iter__(self) -> Iterator[Release]:
-        return iter(self._rows)
+        for first in range(1, self._length + 1, PAGE):
+            yield from self._read(first, min(first + PAGE - 1, self._length))
 
-    def __getitem__(self, index: int) -> Release:
-        return self._rows[index]
+    @overload
+    def __getitem__(self, index: int) -> Release: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Release]: ...
+
+    def __getitem__(self, index: int | slice) -> Release | Sequence[Release]:
+        chosen = range(1, self._length + 1)[index]
+        if isinstance(chosen, int):
+            return self._read(chosen, chosen)[0]
+        if not chosen:
+            return []
+        low, high = min(chosen), max(chosen)
+        found = self._read(low, high)
+        return [found[number - low] for number in chosen]
 
     def __repr__(self) -> str:
         return f"Ledger({len(self)} releases, total {self.total:.6g})"

@@ -15,7 +15,7 @@ from private_bandits.composition import Combined, Composition, Factored, Indepen
 from private_bandits.episode import INT64, TAIL, Episode, Grid
 from private_bandits.errors import InvalidInput
 from private_bandits.factor import Factor
-from private_bandits.ledger import Ledger, Release, rewards_in
+from private_bandits.ledger import Account, Release, rewards_in
 from private_bandits.moment_sums import Moments
 from private_bandits.moments import MomentScale
 from private_bandits.noise import ExactNoise, NoiseSource, SeededNoise
@@ -37,6 +37,7 @@ class Observer(Protocol):
 class Door:
     """Releases finished episodes, each once, with noise calibrated to the weights that were summed.
 
+    account: what was released so far, and its cost.
     releases_of_a_reward: in how many releases a reward may be (trees); they share the budget.
     factor: with which multipliers releases hold earlier episodes again; the releases of a reward share the budget too.
     noise: where noise comes from; None: exact, or from the seed.
@@ -47,7 +48,7 @@ class Door:
         self,
         budget: Budget,
         reward_range: RewardRange,
-        ledger: Ledger,
+        account: Account,
         seed: int | None,
         weight_room: int = 1,
         *,
@@ -60,7 +61,7 @@ class Door:
             raise InvalidInput("a factor is for Gaussian noise on sums of rewards, without a tree")
         self.budget = budget
         self.reward_range = reward_range
-        self.ledger = ledger
+        self.account = account
         self._per_release = budget.shared(releases_of_a_reward if factor is None else factor.column)
         self.composition: Composition = Independent()
         if factor is not None:
@@ -121,13 +122,13 @@ class Door:
         self.release = release  # type: ignore[assignment,method-assign]
 
     def release(self, episode: Outgoing) -> Release:
-        """Release y = sum of weight * reward + noise: check, draw once, write the ledger, hand out.
+        """Release y = sum of weight * reward + noise: check, draw once, charge the account, hand out the ledger's row.
 
         Each episode goes through once. The sensitivity is the episode's own, in integers, and the cost is what
         the mechanism's map makes of it. If the noise cannot be drawn (NoiseFailed) nothing is written and nothing
-        comes out. The row holds the value, so it is written after the draw; nobody has seen either before.
+        comes out. The row holds the value, so it is charged after the draw; nobody has seen either before.
         """
-        if any(map(self.ledger.covers, episode.labels)):
+        if any(map(self.account.covers, episode.labels)):
             raise AssertionError(f"episode {episode.label} was released before")
         if episode.factor != self.composition.factor:  # the budget is shared by what the factor says, and nothing else
             raise AssertionError(f"episode {episode.label} is to leave with another factor than this door's")
@@ -145,14 +146,14 @@ class Door:
             # rewards were, and one step of the grid merely gives the noise a scale.
             max(1, sensitivity),
             len(episode.weight_sums),
-            len(self.ledger) + 1,
+            len(self.account) + 1,
         )
         noisy = mechanism(episode.totals)
         # Floating point starts here, after the noise.
         step = self.reward_range.width / episode.grid.steps / episode.unit
         low = self.reward_range.low / episode.unit
         row = Release(
-            number=len(self.ledger) + 1,
+            number=len(self.account) + 1,
             key=episode.key,
             episodes=episode.multipliers,
             count=count,
@@ -169,7 +170,7 @@ class Door:
             weights=None if episode.weights is None else tuple(map(tuple, episode.weights)),
             unit=episode.unit,
         )
-        self.ledger.append(row)
+        self.account.charge(row)
         return row
 
 

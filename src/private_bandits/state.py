@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, Protocol
@@ -237,6 +237,9 @@ class Records(Protocol):
     def rewards_of(self, person: str) -> int:
         """Return how many rewards of this person were taken."""
 
+    def releases(self, first: int, last: int) -> Sequence[Release]:
+        """Return the rows of the ledger from one number to another, both included, as far as there are."""
+
     def asked(self, decision: OpenDecision, offered: Offer | None) -> None:
         """Note that a decision was handed out, from what was offered."""
 
@@ -252,30 +255,19 @@ class Records(Protocol):
     def count_rewards_of(self, person: str, more: int) -> None:
         """Count so many more of this person's rewards; -1 where one was refused after all."""
 
+    def released(self, row: Release) -> None:
+        """Note a release."""
+
     # The rest is told to lasting records only.
 
     def summed(self, changed: Iterable[Episode]) -> None:
         """Note that open sums changed."""
 
-    def released(self, row: Release) -> None:
-        """Note a release."""
-
     def keep_releases(self, public: PublicState) -> None:
         """Make everything told so far lasting, before anyone looks at the releases in it."""
 
-    def learned(self, releases: int) -> None:
-        """Note that the policy has learned so many releases."""
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether the policy has learned more than its encoded state has."""
-
-    def encoded(self, state: str) -> None:
-        """Note the policy's state, as JSON, with everything learned and arrived."""
-
-    @property
-    def has_arrivals(self) -> bool:
-        """Whether sums changed that are not released: then `arrived` has to be told before the change is over."""
+    def encoded(self, learned: int, state: str) -> None:
+        """Note the policy's state, as JSON, with so many releases learned and everything that arrived."""
 
     def arrived(self, arrivals: str) -> None:
         """Note what arrived since the last release that the policy's encoded state has learned, as JSON."""

@@ -12,19 +12,18 @@ from private_bandits.bandit import Bandit
 from private_bandits.budget import Budget
 from private_bandits.errors import InvalidInput
 from private_bandits.guarantee import Guarantee, guarantee_for
-from private_bandits.ledger import Ledger
+from private_bandits.ledger import Account
 from private_bandits.policies import POLICIES, Policy
 from private_bandits.policies.waiting import Waiting
 from private_bandits.release import Door, NoiseSource
 from private_bandits.state import PrivateState, PublicState, Settings
-from private_bandits.storage.contract import Store
-from private_bandits.storage.formats import refuse_damage
+from private_bandits.storage.contract import Store, StoredBandit
 from private_bandits.storage.history import check_history
 from private_bandits.storage.memory import MemoryStore
 from private_bandits.storage.sqlite import SqliteStore
 
 
-def door_for(settings: Settings, ledger: Ledger, noise: NoiseSource | None = None) -> Door:
+def door_for(settings: Settings, account: Account, noise: NoiseSource | None = None) -> Door:
     """Return the door for one reward's share of the budget. Refuses a policy that no door could serve."""
     policy, bounds = settings.policy, settings.reward_range
     budget: Budget = policy.promise
@@ -41,7 +40,7 @@ def door_for(settings: Settings, ledger: Ledger, noise: NoiseSource | None = Non
     return Door(
         budget,
         bounds,
-        ledger,
+        account,
         settings.seed,
         policy.weight_room if moments is None else moments.room,
         releases_of_a_reward=max(1, policy.tree_levels),
@@ -61,7 +60,7 @@ def new_bandit(
             f"{type(policy).__name__} has no name of its own, so a file could not bring it back: give the class "
             f"a `name` (it has {policy.name!r})"
         )
-    door = door_for(settings, Ledger(), noise)
+    door = door_for(settings, Account(), noise)
     served = policy.with_budget(door.budget)
     public = PublicState(served.start(bounds.low, bounds.high), Waiting(len(policy.arm_names)))
     store: Store = MemoryStore(settings.token)
@@ -70,23 +69,20 @@ def new_bandit(
     return kind(settings, door, public, PrivateState(), store), store
 
 
-def resumed_bandit(
-    kind: type[Bandit], path: str | os.PathLike[str], without_log: bool, noise: NoiseSource | None
-) -> tuple[Bandit, SqliteStore]:
-    """Return the bandit whose state is in a file, but for the state of its policy, and the store.
+def resumed_bandit(kind: type[Bandit], stored: StoredBandit, noise: NoiseSource | None) -> tuple[Bandit, Store]:
+    """Return a bandit that was stored, but for the state of its policy, and the store that goes on with it.
 
-    Everything is read and checked. Nothing is written yet.
+    Everything is read and checked before the store is taken over.
     """
-    store, settings, ledger = SqliteStore.open(Path(path), without_log)
-    try:
-        door = door_for(settings, ledger, noise)
-        declared = settings.policy.with_budget(door.budget).declared_weight
-        public, private = store.load(settings, partial(door.open_episode, declared=declared))
-        refuse_damage(str(path), lambda: check_history(door, private.episodes, public.asked))
-        return kind(settings, door, public, private, store), store
-    except BaseException:
-        store.close()
-        raise
+    settings = stored.settings
+    door = door_for(settings, Account(), noise)
+    policy = settings.policy.with_budget(door.budget)
+    public, private = stored.load(partial(door.open_episode, declared=policy.declared_weight))
+    stored.check(lambda: check_history(door, stored.releases(), private.episodes, public.asked))
+    if not stored.checked:  # without checksums a state that cannot be read is the file's fault: it stays as it is
+        stored.check(lambda: policy.load_state(stored.policy_state))
+    store = stored.take_over()
+    return kind(settings, door, public, private, store), store
 
 
 def promise_kept(settings: Settings, door: Door, spent: float, delta: float) -> Guarantee:

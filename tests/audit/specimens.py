@@ -34,7 +34,7 @@ from private_bandits.budget import NoiseKind
 from private_bandits.composition import Combined, Correlated, Factored, Outgoing
 from private_bandits.episode import Episode, HiddenTotals
 from private_bandits.factor import Factor, square_root
-from private_bandits.ledger import Ledger, Release, rewards_in
+from private_bandits.ledger import Account, Ledger, Release, rewards_in
 from private_bandits.noise import ExactNoise, Mechanism
 from private_bandits.policies.doubling import DoublingState
 from private_bandits.release import Door
@@ -127,14 +127,16 @@ def _with_door(agent: pb.Agent, door: type[Door]) -> pb.Agent:
     """An agent with another door for the same budget."""
     bandit, policy = bandit_of(agent), agent.policy
     old = bandit.door
-    bandit.door = door(old.budget, old.reward_range, old.ledger, None, policy.weight_room, factor=policy.factor)
+    bandit.door = door(old.budget, old.reward_range, old.account, None, policy.weight_room, factor=policy.factor)
     assert bandit.door.grid == old.grid, "rewards are put on the grid of the first door"
     return agent
 
 
 def _rewritten(door: Door, row: Release) -> Release:
-    """Have the ledger say this of the last release, and count it so."""
-    door.ledger = Ledger([*door.ledger.rows[:-1], row])
+    """Have the ledger say this of the release, and the account count it so. For doors that do it at each release."""
+    rows: list[Release] = vars(door).setdefault("rewritten", [])
+    rows.append(row)
+    door.account = Account(rows)
     return row
 
 
@@ -174,7 +176,7 @@ class _Keeping(Bandit):
     def draw_anew(self) -> None:
         door, state = self.door, self.public.policy
         for key, full in self.kept.items():
-            noise = door.noise.calibrate("gaussian", door.level, full.sensitivity_l2, 1, len(door.ledger) + 1)
+            noise = door.noise.calibrate("gaussian", door.level, full.sensitivity_l2, 1, len(door.account) + 1)
             state.means[key] = noise(full.totals)[0] / full.grid.steps / full.count
         _choose_again(self)
 
@@ -1137,9 +1139,9 @@ def make_white_redraw_at_open(path: StrPath | None = None) -> pb.Agent:
 
 class _KeepsEpisodeOnFile(_Keeping):
     def take(self, told: Told) -> pb.errors.PrivateBanditsError | None:
-        rows = len(self.door.ledger)
+        rows = len(self.door.account)
         refused = super().take(told)
-        if self.records.lasting and len(self.door.ledger) > rows:
+        if self.records.lasting and len(self.door.account) > rows:
             full = self.kept[told[1]]
             place = {"number": full.number + 1, "first": full.number + 1}
             self.records.summed([Episode.load(full.dump() | place, full.grid)])
@@ -1702,7 +1704,7 @@ def make_white_recommend_fails_by_step() -> pb.Agent:
 class _PublicNotes(_Talkative):
     def told_instead(self, error: pb.errors.PrivateBanditsError) -> pb.errors.PrivateBanditsError:
         error.add_note(f"{self.public.asked} decisions so far, {len(open_decisions(self))} open")
-        error.__cause__ = KeyError(len(self.door.ledger))
+        error.__cause__ = KeyError(len(self.door.account))
         return error
 
 

@@ -113,7 +113,7 @@ def _scaled(kind: type[MomentScale], policy: pb.AdaCOFULPrivate | None = None) -
     old, scale = bandit.door, bandit.policy.moments(0.0, 1.0)
     assert scale is not None
     other = kind(scale.dimension, STEPS, scale.low, scale.high, scale.matrix_share)
-    bandit.door = Door(old.budget, old.reward_range, old.ledger, None, scale.room, moments=other)
+    bandit.door = Door(old.budget, old.reward_range, old.account, None, scale.room, moments=other)
     assert bandit.door.grid == old.grid, "rewards are put on the grid of the first door"
     return agent
 
@@ -185,7 +185,7 @@ class _Again(Bandit):
         kept = self.private.episodes[whole.key].kept
         if kept:
             once_more = kept[0].alone()
-            once_more.key = 1000 + len(self.door.ledger)
+            once_more.key = 1000 + len(self.door.account)
             self.door.release(once_more)
         return super().release(whole)
 

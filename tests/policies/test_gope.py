@@ -40,8 +40,8 @@ def play_until_release(agent: pb.Agent, reward: Any, releases: int = 1) -> list[
     told: list[tuple[int, float]] = []
     for _ in range(releases):
         told.clear()
-        before = len(bandit_of(agent).door.ledger)
-        while len(bandit_of(agent).door.ledger) == before:
+        before = len(agent.ledger)
+        while len(agent.ledger) == before:
             decision = agent.ask()
             told.append((decision.action, reward(decision.action)))
             agent.tell(decision, told[-1][1])
@@ -145,8 +145,8 @@ def test_noise_is_calibrated_to_what_was_really_played(cls: type[PhasedEliminati
         if played in state_of(agent).plan:
             phase[played] += 1
         agent.tell(decision, script.choice([-1.0, 1.0]), played=played)
-        if len(bandit_of(agent).door.ledger) > checked:
-            row = bandit_of(agent).door.ledger[checked]
+        if len(agent.ledger) > checked:
+            row = agent.ledger[checked]
             assert dict(zip(row.keys, row.counts, strict=True)) == phase
             moved = sensitivity(cls, actions, phase)
             declared = row.noise_sd / math.sqrt(2) * 0.7 if cls is pb.HannaGOPE else row.noise_sd * math.sqrt(0.6)

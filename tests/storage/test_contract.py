@@ -16,10 +16,12 @@ from typing import Any
 import pytest
 
 import private_bandits as pb
+from private_bandits import ledger as ledger_module
 from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentBusy, ClosedDecision, UnknownDecision
 from private_bandits.state import DecisionCounts, Ending, OpenDecision
 from private_bandits.storage import decisions
+from private_bandits.storage import rows as rows_module
 from private_bandits.storage.contract import Store
 
 
@@ -135,6 +137,41 @@ def test_many_open_decisions_are_found_without_keeping_them_at_hand(
                 agent.tell(decision, 0.5)
         agent.tell_many([(decision, 0.5) for decision in agent.open_decisions])
         assert agent.counts.open == 0
+
+
+# The ledger.
+
+
+TREE = pb.TreeUCB(n_arms=2, budget=pb.PureDP(1.0))
+"""A policy with a release for every reward."""
+
+
+def test_all_releases_are_read_again_though_few_are_at_hand(
+    kind: StoreKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (ledger_module, rows_module):
+        monkeypatch.setattr(module, "FEW", 10)
+    monkeypatch.setattr(ledger_module, "PAGE", 7)
+    agent, twin = kind.make(TREE, tmp_path, seed=1), pb.Agent(TREE, seed=1)
+    for one in (agent, twin):
+        one.tell_many([(decision, 0.5) for decision in one.ask(45)])
+    rows, total = twin.ledger.rows, twin.ledger.total
+    for _ in range(3 if kind.resume else 1):
+        store = store_of(agent)
+        assert [list(store.releases(*span)) for span in ((1, 45), (3, 5), (20, 40), (44, 10**9), (46, 50))] == [
+            list(part) for part in (rows, rows[2:5], rows[19:40], rows[43:], ())
+        ]
+        ledger = agent.ledger
+        assert (len(ledger), ledger.total) == (45, total)
+        assert ledger.rows == tuple(ledger) == rows
+        assert (ledger[0], ledger[-1], ledger[-4:]) == (rows[0], rows[-1], list(rows[-4:]))
+        agent.close()
+        assert agent.ledger.rows == ledger.rows == rows  # after the end too
+        if kind.resume is not None:
+            agent = resumed(kind, tmp_path)
+            with pytest.raises(AgentBusy):
+                _ = ledger.rows  # another agent has what it would have to read
+    agent.close()
 
 
 # How decisions end.

@@ -233,7 +233,7 @@ def _noise_of(target: Target, agent: Any, tap: Tap, found: Draws) -> list[list[f
 
 def _enough(agent: Agent) -> bool:
     """Whether there are a few releases, and one that holds an earlier episode again, if there are to be any."""
-    rows = bandit_of(agent).door.ledger.rows
+    rows = agent.ledger.rows
     return len(rows) >= RELEASES / 2 and (agent.policy.factor is None or any(len(row.episodes) > 1 for row in rows))
 
 

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from private_bandits.agent import bandit_of
 from private_bandits.audit.attempts import attempt
 from private_bandits.audit.evidence import ROUNDING, own_claim
 from private_bandits.audit.replay import Change, Changes, Trace, first_difference, replay
@@ -153,7 +152,7 @@ def _wait_for_held_again(target: Target) -> int:
         return 0
     for i in range(PATIENCE):
         agent.tell(target.ask(agent, i), (target.low, target.high)[i % 2], played=0)
-        if sum(len(row.episodes) > 1 for row in bandit_of(agent).door.ledger.rows[-2:]) == 2:
+        if sum(len(row.episodes) > 1 for row in agent.ledger[-2:]) == 2:
             return i + 1
     return 0
 

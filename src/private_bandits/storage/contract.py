@@ -7,16 +7,20 @@
 4. A second owner is refused, or shares by version: two copies of one state that draw for themselves cost twice.
 5. A failure ends the agent. A store that cannot write raises `StoreFailed`, and holds what it had made lasting before.
    Nothing of a change that was not made lasting may be seen, its draws least of all.
-6. No error repeats a stored value. A database's own words may quote a sum or a context.
+6. What is read again is checked before anything is written (`StoredBandit`). A state that is damaged, or is behind what
+   was published, is refused as it stands.
+7. No error repeats a stored value. A database's own words may quote a sum or a context.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
 
+from private_bandits.episode import Episode
 from private_bandits.errors import AgentClosed
-from private_bandits.state import OpenDecision, PublicState, Records
+from private_bandits.ledger import Release
+from private_bandits.state import OpenDecision, PrivateState, PublicState, Records, Settings
 
 
 class StoreFailed(AgentClosed):
@@ -65,3 +69,35 @@ class Store(Records, Protocol):
 
     def close(self) -> None:
         """Let go of the store. Closing it again does nothing."""
+
+
+class StoredBandit(Protocol):
+    """A bandit as a store holds it. It is read, checked and taken over, in this order."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that it was made with."""
+
+    def load(self, open_episode: Callable[[int, int, int], Episode]) -> tuple[PublicState, PrivateState]:
+        """Return its state, but for the policy's. open_episode makes the empty sum of a key, number and dimension."""
+
+    def releases(self) -> Iterator[Release]:
+        """Read the rows of its ledger, oldest first, without keeping all of them in memory."""
+
+    @property
+    def policy_state(self) -> dict[str, Any]:
+        """The policy's state as it was stored last."""
+
+    @property
+    def learned(self) -> int:
+        """How many releases that state has learned. The policy learns the later ones from the ledger."""
+
+    @property
+    def checked(self) -> bool:
+        """Whether checksums vouch for what was read: then a state that the policy cannot read is the policy's fault."""
+
+    def check(self, check: Callable[[], object]) -> None:
+        """Run a check of what was read. Whatever goes wrong there is told as damage, without what was read."""
+
+    def take_over(self) -> Store:
+        """Become the owner, and return the store that goes on. This is the first write."""

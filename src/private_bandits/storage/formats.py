@@ -50,12 +50,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Contents:
-    """Everything that a file holds. Its private parts are hidden.
+    """Everything that a file holds, but for its ledger. Its private parts are hidden.
+
+    The releases of its ledger are read by themselves (reading.stored_releases).
 
     learned: how many releases the policy's state has learned. ended: how decisions ended, as JSON. decisions, people:
     of older formats; in this one they are looked up one by one. open, waiting: how many decisions are open, in all and
-    by action. texts: how many of them name a person, and how many have actions of their own. checked: whether all of
-    it had checksums, so that a text is what an agent wrote.
+    by action. texts: how many of them name a person, and how many have actions of their own. with_log: whether it was
+    read with its log.
     """
 
     version: int
@@ -74,8 +76,8 @@ class Contents:
     decisions: Hidden[list[Row]]
     episodes: Hidden[list[Row]]
     kept: Hidden[list[Row]]
-    ledger: list[str]
     people: Hidden[list[Row]]
+    with_log: bool = True
 
     @property
     def checked(self) -> bool:
@@ -156,7 +158,6 @@ def _read_checked(connection: sqlite3.Connection, version: int) -> Contents:
         decisions=Hidden([] if current else list(checked_rows("decisions", connection.execute(decisions)))),
         episodes=Hidden(_rows(connection, "episodes", "key, private", "key")),
         kept=Hidden(_rows(connection, "kept", "key, number, label, private", "key, number")),
-        ledger=[text for _, text in _rows(connection, "ledger", "number, release", "number")],
         people=Hidden([] if current else _rows(connection, "people", "person, rewards", "person")),
     )
 
@@ -239,14 +240,13 @@ def _read_older(connection: sqlite3.Connection, version: int) -> Contents:
         kept = _texts(execute("SELECT key, number, label, private FROM kept ORDER BY key, number"))
     else:
         episodes, kept = _apart(episodes)
-    ledger = [text for (text,) in _texts(execute("SELECT release FROM ledger ORDER BY number"))]
     rows = _texts(execute(decisions))
     found = Contents(
         version=version,
         settings=settings,
         policy=policy,
         arrivals=arrived,
-        learned=len(ledger),
+        learned=execute("SELECT count(*) FROM ledger").fetchone()[0],
         asked=asked,
         generation=generation,
         total=0,
@@ -257,7 +257,6 @@ def _read_older(connection: sqlite3.Connection, version: int) -> Contents:
         decisions=Hidden(rows),
         episodes=Hidden(episodes),
         kept=Hidden(kept),
-        ledger=ledger,
         people=Hidden(_texts(execute("SELECT person, rewards FROM people ORDER BY person"))),
     )
     _check_older(found)
@@ -281,7 +280,7 @@ def _apart(rows: Iterable[Row]) -> tuple[list[Row], list[Row]]:
 def _check_older(found: Contents) -> None:
     """Refuse columns of other types or values than an agent writes."""
     records = [*found.episodes.value, *found.kept.value]
-    words = [found.settings, found.policy, *found.ledger, *(row[-1] for row in records)]
+    words = [found.settings, found.policy, *(row[-1] for row in records)]
     words += [row[2] for row in found.kept.value] + [person for person, _ in found.people.value]
     counts = [found.asked, found.generation, *(rewards for _, rewards in found.people.value)]
     numbers = [number for number, *_ in found.decisions.value]

@@ -7,7 +7,7 @@ release a sum twice. Checksums notice accidents; these checks notice what was ed
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from private_bandits.composition import Composition
 from private_bandits.episode import Episode, label_of
@@ -20,21 +20,28 @@ ROUNDING = 1e-6
 """Relative difference between what a version computes and what another one computed."""
 
 
-def check_history(door: Door, episodes: Mapping[int, Episode], asked: int) -> None:
-    """Refuse a file whose releases or open sums are not those of its settings, or hold more than was asked for."""
+def check_history(door: Door, rows: Iterable[Release], episodes: Mapping[int, Episode], asked: int) -> None:
+    """Charge the door's account for the releases of a file, which are read once, in their order.
+
+    Refuses a file whose releases or open sums are not those of its settings, or hold more than was asked for.
+    """
     last: dict[int, int] = {}
-    rewards: dict[str, int] = {}
-    for row in door.ledger:
+    remembered: dict[int, dict[str, int]] = {}  # what the next release of a key may hold again, with its rewards
+    for row in rows:
+        door.account.charge(row)
         _check_noise(door, row)
         numbers = {key: last.get(key, 0) + 1 for key in row.keys}
         _check_episodes(door.composition, row, numbers)
-        if row.all_rewards > asked or any(rewards.get(p.episode) != p.rewards for p in row.parts if not p.new):
+        known = {label: rewards for key in row.keys for label, rewards in remembered.get(key, {}).items()}
+        if row.all_rewards > asked or any(known.get(p.episode) != p.rewards for p in row.parts if not p.new):
             raise AgentFileInvalid(f"is damaged: release {row.number} counts other rewards than it holds")
-        rewards |= rewards_by_label(row)
+        known |= rewards_by_label(row)
+        for key, number in numbers.items():
+            again = door.composition.remembered(key, number + 1)
+            remembered[key] = {label: known[label] for label in again if label in known}
         last |= numbers
-    if not last.keys() <= episodes.keys():
-        raise AgentFileInvalid("is damaged: a sum that was released has no open episode")
-    for row in door.ledger:
+        if not numbers.keys() <= episodes.keys():
+            raise AgentFileInvalid("is damaged: a sum that was released has no open episode")
         _check_values(row, episodes)
     for key, episode in episodes.items():
         _check_place(door, episode, last.get(key, 0) + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from private_bandits.episode import Episode
 from private_bandits.ledger import Release
@@ -11,14 +11,12 @@ from private_bandits.state import Ending, OpenDecision, PublicState
 
 
 class MemoryStore:
-    """Open decisions and people's counts in dictionaries. Everything else of the state is in the bandit itself.
+    """Open decisions, people's counts and releases. Everything else of the state is in the bandit itself.
 
     token: of the agent, with which the ids of its decisions begin.
     """
 
     lasting = False
-    is_behind = False
-    has_arrivals = False
 
     def __init__(self, token: str) -> None:
         self._prefix = f"{token}-1-"  # of the first generation, and there is no other
@@ -26,6 +24,7 @@ class MemoryStore:
         self._offers: dict[str, Offer] = {}  # private ones
         self._endings: dict[int, Ending] = {}  # other than told
         self._rewards_of: dict[str, int] = {}
+        self._releases: list[Release] = []
         self.find = self._open.get  # the dictionary's own method, in a call that everyone waits for
 
     def numbered(self, number: int) -> OpenDecision | None:
@@ -77,25 +76,27 @@ class MemoryStore:
         """Count so many more of this person's rewards."""
         self._rewards_of[person] = self.rewards_of(person) + more
 
+    def releases(self, first: int, last: int) -> Sequence[Release]:
+        """Return the rows of the ledger from one number to another, both included, as far as there are."""
+        return self._releases[first - 1 : last]
+
+    def released(self, row: Release) -> None:
+        """Note a release."""
+        self._releases.append(row)
+
     # Nothing outlives the process, so that there is nothing to write down.
 
     def summed(self, changed: Iterable[Episode]) -> None:
         """The bandit has the sums."""
 
-    def released(self, row: Release) -> None:
-        """The ledger has the release."""
-
-    def learned(self, releases: int) -> None:
-        """The policy has what it learned."""
-
-    def encoded(self, state: str) -> None:
+    def encoded(self, learned: int, state: str) -> None:
         """The bandit has the policy's state."""
 
     def arrived(self, arrivals: str) -> None:
         """The policy has what arrived."""
 
     def keep_releases(self, public: PublicState) -> None:
-        """A release in the ledger is as lasting as anything here."""
+        """A release that was noted is as lasting as anything here."""
 
     def commit(self, public: PublicState) -> None:
         """Every change is as lasting as it gets."""

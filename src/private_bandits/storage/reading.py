@@ -12,10 +12,13 @@ import sqlite3
 import struct
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from private_bandits.errors import AgentFileInvalid
+from private_bandits.storage.damage import texts
+from private_bandits.storage.decisions import checked_rows
 from private_bandits.storage.formats import CHECKED, Contents, read_contents
 from private_bandits.storage.ownership import APPLICATION_ID, busy, is_locked, log_of, size_of
 
@@ -42,7 +45,7 @@ def read_file(path: Path, without_log: bool) -> Contents:
     with _reading(path, with_log=False) as alone:
         standing, needs_log = _standing(alone), _needs_log(alone)
         if empty and (without_log or not needs_log):
-            return _checked(alone)
+            return replace(_checked(alone), with_log=False)
     try:
         if empty:
             raise _log_lost(log, "missing or empty")
@@ -56,9 +59,31 @@ def read_file(path: Path, without_log: bool) -> Contents:
         if not without_log:
             raise
     with _reading(path, with_log=False) as alone:
-        found = _checked(alone)
+        found = replace(_checked(alone), with_log=False)
     os.replace(log, log + "-set-aside")  # SQLite would take it for the file's own
     return found
+
+
+def stored_releases(path: Path, contents: Contents) -> Iterator[tuple[int, str]]:
+    """Read the rows of the ledger of a file, one after the other, in the way in which its contents were read."""
+    with _reading(path, contents.with_log) as connection:
+        query = "SELECT number, release, checksum FROM ledger ORDER BY number"
+        if contents.checked:
+            yield from checked_rows("ledger", connection.execute(query))
+            return
+        for number, text in texts(connection.execute(query.replace(", checksum", ""))):
+            if type(text) is not str or not text.isascii():
+                raise AgentFileInvalid("is damaged: a column holds what no agent writes")
+            yield number, text
+
+
+def releases_between(path: Path, settings: str, first: int, last: int) -> list[tuple[int, str]]:
+    """Read rows of the ledger of a file that its agent has closed. Refuses a file of other settings."""
+    with _reading(path, with_log=True) as connection:
+        if list(texts(connection.execute("SELECT text FROM settings"))) != [(settings,)]:
+            raise AgentFileInvalid("is another agent's file by now")
+        query = "SELECT number, release, checksum FROM ledger WHERE number BETWEEN ? AND ? ORDER BY number"
+        return list(checked_rows("ledger", connection.execute(query, (first, last))))
 
 
 def _log_lost(log: str, trouble: str) -> AgentFileInvalid:

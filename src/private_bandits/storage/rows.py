@@ -1,4 +1,4 @@
-"""Reads the rows of a ledger, whatever version wrote them.
+"""The rows of the ledger in a file: the latest are at hand, whatever version wrote them.
 
 Rows up to version 0.8 have no parts. Their `count` is of all rewards, those of earlier episodes that are held again
 included. Their `counts` are by key where sums left together, and by episode, the newest first, where a factor holds
@@ -8,23 +8,59 @@ earlier ones again. A node of a tree has one count. How many of its rewards are 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from private_bandits.episode import label_of
 from private_bandits.errors import InvalidInput
-from private_bandits.ledger import Ledger, Part, Release, label_span
+from private_bandits.ledger import FEW, Part, Release, label_span
+from private_bandits.storage.damage import checksum
+
+StoredRow = tuple[int, str]
+"""The number of a release, and its row as JSON."""
 
 
-def read_ledger(texts: Iterable[str]) -> Ledger:
-    """Return the ledger that these rows make. They are JSON."""
-    ledger, rewards = Ledger(), dict[str, int]()
-    for text in texts:
-        data = json.loads(text)
-        row = Release.from_dict(data if "parts" in data else _with_parts(data, rewards))
-        ledger.append(row)
-        rewards |= rewards_by_label(row)
-    return ledger
+class LedgerRows:
+    """The releases of a file. The latest are at hand, at least `FEW` of them; the others are in the file alone."""
+
+    def __init__(self) -> None:
+        self.older: dict[int, tuple[Release, int]] = {}
+        """Rows that have to be written anew, as another version wrote them, with the checksum of what it wrote."""
+        self._count = 0
+        self._latest: list[Release] = []
+
+    def read(self, stored: Iterable[StoredRow], older_file: bool) -> Iterator[Release]:
+        """Read all rows, oldest first. older_file: the whole file is going to be written anew, and these with it."""
+        rewards: dict[str, int] = {}
+        for number, text in stored:
+            data = json.loads(text)
+            has_parts = "parts" in data
+            row = Release.from_dict(data if has_parts else _with_parts(data, rewards))
+            if row.number != number:
+                raise InvalidInput("a row of the ledger is in the wrong place")
+            if not has_parts:
+                rewards |= rewards_by_label(row)
+            if older_file or not has_parts:
+                self.older[number] = row, checksum("ledger", number, text)
+            self.append(row)
+            yield row
+
+    def append(self, row: Release) -> None:
+        """Note one more."""
+        self._latest.append(row)
+        self._count += 1
+        if len(self._latest) > 2 * FEW:
+            del self._latest[:FEW]
+
+    def between(self, first: int, last: int, look_up: Callable[[int, int], Iterable[StoredRow]]) -> Sequence[Release]:
+        """Return the rows from one number to another. look_up: reads those that are not at hand from the file."""
+        before = self._count - len(self._latest)  # so many are not at hand
+        found = (
+            [Release.from_dict(json.loads(text)) for _, text in look_up(first, min(last, before))]
+            if (first <= before)
+            else []
+        )
+        return found + self._latest[max(first - before - 1, 0) : max(last - before, 0)]
 
 
 def rewards_by_label(row: Release) -> dict[str, int]:

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from private_bandits.episode import Episode
 from private_bandits.errors import AgentClosed, AgentFileExists, AgentFileInvalid, InvalidInput
-from private_bandits.ledger import Ledger, Release
+from private_bandits.ledger import Release
 from private_bandits.policies import Offer
-from private_bandits.policies.waiting import Waiting
-from private_bandits.state import Ending, Endings, OpenDecision, PrivateState, PublicState, Settings
+from private_bandits.state import Ending, Endings, OpenDecision, PublicState, Settings
 from private_bandits.storage.contract import StoreFailed, read_failed, write_failed
 from private_bandits.storage.damage import ROW, Hidden, checksum, database_failure, total
 from private_bandits.storage.decisions import COLUMNS, OpenDecisions, checked_rows, weight_of
@@ -29,12 +26,10 @@ from private_bandits.storage.formats import FORMAT, Contents, Row, agent_checksu
 from private_bandits.storage.ownership import (
     LOG_NEEDED,
     OwnedFile,
-    check_agents_file,
     make_private_file,
 )
-from private_bandits.storage.reading import read_file
-from private_bandits.storage.records import OpenEpisode, load_endings, load_settings, load_sums
-from private_bandits.storage.rows import read_ledger
+from private_bandits.storage.reading import releases_between
+from private_bandits.storage.rows import LedgerRows, StoredRow
 from private_bandits.storage.tables import (
     CHANGING,
     INSERT,
@@ -47,6 +42,16 @@ from private_bandits.storage.tables import (
 )
 
 T = TypeVar("T")
+
+
+class Taken(NamedTuple):
+    """What was read from a file that is taken over (resuming.py)."""
+
+    contents: Contents
+    ended: Endings
+    episodes: Mapping[int, Episode]
+    decisions: OpenDecisions
+    rows: LedgerRows
 
 
 class SqliteStore:
@@ -62,21 +67,31 @@ class SqliteStore:
 
     lasting = True
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        owned: OwnedFile,
+        settings: str,
+        generation: int,
+        decisions: OpenDecisions,
+        rows: LedgerRows,
+        ended: Endings,
+    ) -> None:
         self.path = path
-        self._owned = OwnedFile(path)
+        self._owned = owned
+        self._settings, self._settings_checksum = settings, checksum("settings", settings)
+        self._generation = generation
+        self._decisions = decisions
+        self._rows = rows
+        self._ended = json.dumps(vars(ended))
         self._synchronous = ""
-        self._generation = 0
         self._total = 0
-        self._ended = json.dumps(asdict(Endings()))
         self._is_closed = False
         self._checksums: dict[tuple[str, Any], int] = {}  # of the rows that may be changed or deleted later
-        self._settings_checksum = self._policy_checksum = 0
+        self._policy_checksum = 0
         self._policy_row: tuple[int, str] | None = None  # what is still to be written of the policy
         self._arrivals: str | None = None
-        self._learned = self._encoded = 0  # releases that the policy has learned, and that its state in the file has
         self._kept: dict[int, tuple[Episode, ...]] = {}  # the earlier sums of each key that are in the file
-        self._decisions: OpenDecisions  # once the settings are known
         self._folded = False  # whether a release of this call is in the file, with all that came before it
         self.forget()
 
@@ -87,10 +102,12 @@ class SqliteStore:
         state: of the policy, as JSON.
         """
         make_private_file(path)
-        store = cls(path.absolute())
+        place = path.absolute()
+        text = json.dumps(settings.to_dict())
+        store = cls(place, OwnedFile(place), text, 1, OpenDecisions(settings, 1, 0), LedgerRows(), Endings())
         try:
             refuse_damage(str(path), lambda: store._owned.connect(new=True))
-            store._initialise(settings, state)
+            store._initialise(state)
         except sqlite3.Error as error:
             store.close()
             raise InvalidInput(f"{path} cannot be written: {database_failure(error)}") from None
@@ -99,105 +116,44 @@ class SqliteStore:
             raise
         return store
 
-    def _initialise(self, settings: Settings, state: str) -> None:
+    def _initialise(self, state: str) -> None:
         if self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise AgentFileExists(f"{self.path} exists: resume it with Agent.open({str(self.path)!r})")
-        self._generation = 1
-        self._decisions = OpenDecisions(settings, 1, 0)
         policy = (0, state)
         self._policy_checksum = checksum("policy", *policy)
-        text = json.dumps(settings.to_dict())
-        self._settings_checksum = checksum("settings", text)
-        tables = empty_tables(text)
-        self._run([*tables, inserted("policy", [policy])], 0, synchronous="FULL", owner=0)
+        self._run([*empty_tables(self._settings), inserted("policy", [policy])], 0, synchronous="FULL", owner=0)
         self._owned.fold_log()
 
     @classmethod
-    def open(cls, path: Path, without_log: bool = False) -> tuple[SqliteStore, Settings, Ledger]:
-        """Take hold of an agent's file, and read it. Refused while another agent has it.
+    def resume(cls, path: Path, owned: OwnedFile, taken: Taken) -> SqliteStore:
+        """Take a file over that was read and checked. A file of an older format is rewritten in this one."""
+        found = taken.contents
+        store = cls(path, owned, found.settings, found.generation + 1, taken.decisions, taken.rows, taken.ended)
+        store._kept = {key: episode.kept for key, episode in taken.episodes.items() if episode.kept}
+        owned.connect(new=False)
+        store._take_over(found)
+        return store
 
-        Nothing is written before `take_over`. without_log: also if the log with its latest writes is lost.
-        """
-        check_agents_file(path)
-        store = cls(path.absolute())
-        try:
-            return store, *refuse_damage(str(path), lambda: store._read(without_log))
-        except BaseException:
-            store.close()
-            raise
-
-    def _read(self, without_log: bool) -> tuple[Settings, Ledger]:
-        self._contents = found = read_file(self.path, without_log)
-        self._total = found.total
-        self._generation = found.generation
-        self._settings_checksum = checksum("settings", found.settings)
-        settings = load_settings(found.settings)
-        return settings, read_ledger(found.ledger)
-
-    def load(self, settings: Settings, open_episode: OpenEpisode) -> tuple[PublicState, PrivateState]:
-        """Return the state as it was committed last, but for the policy's. open_episode makes the empty sums."""
-        return refuse_damage(str(self.path), lambda: self._load(settings, open_episode))
-
-    def _load(self, settings: Settings, open_episode: OpenEpisode) -> tuple[PublicState, PrivateState]:
-        found = self._contents
-        private = PrivateState(load_sums(found, open_episode))
-        self._kept = {key: episode.kept for key, episode in private.episodes.items() if episode.kept}
-        public = PublicState(
-            policy=None,
-            waiting=Waiting(len(settings.policy.arm_names)),
-            asked=found.asked,
-            generation=self._generation + 1,
-            ended=load_endings(found),
-        )
-        self._ended = json.dumps(asdict(public.ended))
-        self._decisions = OpenDecisions(settings, self._generation + 1, found.open)
-        if found.people.value and settings.max_rewards_per_person is None:
-            raise AgentFileInvalid("is damaged: it counts rewards of people, and its settings have no limit for them")
-        limited, changing = settings.max_rewards_per_person is not None, not settings.policy.arm_names
-        if tuple(found.texts) != (found.open * limited, found.open * changing):
-            raise AgentFileInvalid("is damaged: an open decision does not fit the settings")
-        for row in found.decisions.value:
-            self._decisions.parsed(row)
-        for action, count in found.waiting or Counter(row[2] for row in found.decisions.value).items():
-            if public.waiting:
-                public.waiting[action] = count
-        return public, private
-
-    @property
-    def policy_state(self) -> dict[str, Any]:
-        """The policy's state as it was stored last. Later releases of the ledger are still to be learned."""
-        found = self._contents
-        return dict(json.loads(found.policy) | json.loads(found.arrivals or "{}"))
-
-    @property
-    def learned_releases(self) -> int:
-        """How many releases the stored state of the policy has learned."""
-        return self._contents.learned
-
-    @property
-    def checked(self) -> bool:
-        """Whether the file had checksums: then a state that the policy cannot read is the policy's own fault."""
-        return self._contents.checked
-
-    def take_over(self) -> None:
-        """Write that the file has a new owner. A file of an older format is rewritten in this one."""
-        self._owned.connect(new=False)
-        found = self._contents
-        self._arrivals = found.arrivals
-        self._generation += 1
+    def _take_over(self, found: Contents) -> None:
+        """Write the new owner's generation, and remember the checksums of what is going to change."""
+        self._total, self._arrivals = found.total, found.arrivals
         older = found.version < FORMAT
-        statements = self._new_tables(found) if older else []
+        statements = self._new_tables(found) if older else [self._rewritten_rows()]
         for table, rows in (("episodes", found.episodes), ("kept", found.kept)):
             for row in rows.value:
                 self._checksums[table, PLACES[table](row)] = checksum(table, *row)
         self._policy_checksum = checksum("policy", found.learned, found.policy)
-        self._learned = self._encoded = found.learned
         statements.append(self._put("generations", [(self._generation, found.asked)]))
         statements.append((LOG_NEEDED, None))
         self._run(statements, found.asked, synchronous="FULL", owner=0 if older else found.generation)
         self._owned.fold_log()
-        none = Hidden[list[Row]]([])
-        self._contents = replace(found, decisions=none, episodes=none, kept=none, people=none, ledger=[])
+        self._rows.older = {}
+
+    def _rewritten_rows(self) -> Statement:
+        """Write the rows of the ledger anew that are not as this version writes them."""
+        for number, (_, before) in self._rows.older.items():
+            self._checksums["ledger", number] = before
+        return self._put("ledger", [_ledger_row(row) for row, _ in self._rows.older.values()])
 
     def _new_tables(self, found: Contents) -> list[Statement]:
         """Replace the tables of an older format by those of this one, with the same rows and their checksums."""
@@ -210,7 +166,7 @@ class SqliteStore:
         tables = {
             "episodes": found.episodes.value,
             "kept": found.kept.value,
-            "ledger": list(enumerate(found.ledger, 1)),
+            "ledger": [_ledger_row(row) for row, _ in self._rows.older.values()],
             "people": found.people.value,
         }
         for table, rows in tables.items():
@@ -260,6 +216,19 @@ class SqliteStore:
             return int(row[1])
         return 2**62  # not noted by version 0.8; no agent makes so many decisions
 
+    def releases(self, first: int, last: int) -> Sequence[Release]:
+        """Return the rows of the ledger from one number to another, both included, as far as there are."""
+        return self._rows.between(first, last, self._stored_rows)
+
+    def _stored_rows(self, first: int, last: int) -> list[StoredRow]:
+        """Read rows of the ledger from the file, after its end too, if no other agent has it."""
+        self._owned.check_process()
+        if self._is_closed:
+            return refuse_damage(str(self.path), lambda: releases_between(self.path, self._settings, first, last))
+        query = "SELECT number, release, checksum FROM ledger WHERE number BETWEEN ? AND ? ORDER BY number"
+        look = partial(self.connection.execute, query, (first, last))
+        return self._read_or_ended("ledger", lambda: list(checked_rows("ledger", look().fetchall())))
+
     def _decision_row(self, number: int) -> list[Row]:
         return self._looked_up("decisions", COLUMNS, "number", number)
 
@@ -302,29 +271,15 @@ class SqliteStore:
     def released(self, row: Release) -> None:
         """Note a release."""
         self._released.append(row)
+        self._rows.append(row)
 
     def arrived(self, arrivals: str) -> None:
         """Note what arrived since the last release that the policy's encoded state has learned, as JSON."""
         self._arrivals = arrivals
 
-    @property
-    def has_arrivals(self) -> bool:
-        """Whether sums changed that are not released: then what arrived has to be noted before the commit."""
-        return bool(self._summed) and not self._released
-
-    def learned(self, releases: int) -> None:
-        """Note that the policy has learned so many releases."""
-        self._learned = releases
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether the policy has learned more than its encoded state has."""
-        return self._learned > self._encoded
-
-    def encoded(self, state: str) -> None:
-        """Note the policy's state, as JSON, with everything learned and arrived."""
-        self._encoded = self._learned
-        self._policy_row = (self._learned, state)
+    def encoded(self, learned: int, state: str) -> None:
+        """Note the policy's state, as JSON, with so many releases learned and everything that arrived."""
+        self._policy_row = (learned, state)
         self._arrivals = None
 
     def rewards_of(self, person: str) -> int:
@@ -411,7 +366,7 @@ class SqliteStore:
             statements += [change for episode in self._summed.values() for change in self._kept_changes(episode)]
             del sums
         if self._released:
-            statements.append(self._put("ledger", [(row.number, json.dumps(row.to_dict())) for row in self._released]))
+            statements.append(self._put("ledger", map(_ledger_row, self._released)))
         if self._people:
             statements.append(self._put("people", self._people.items()))
         self._ended = json.dumps(vars(public.ended))
@@ -495,3 +450,7 @@ class SqliteStore:
         columns = (asked, self._generation, self._arrivals, self._ended, self._total)
         own = agent_checksum(columns, (self._settings_checksum, self._policy_checksum))
         return *columns, own, self._generation if owner is None else owner
+
+
+def _ledger_row(row: Release) -> Row:
+    return row.number, json.dumps(row.to_dict())

@@ -1,0 +1,104 @@
+"""An agent's file that is to be resumed: read and checked, with nothing written yet.
+
+A file that is damaged, or that another agent has, is refused here and stays as it is. `AgentFile.take_over` is the
+first write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from private_bandits.errors import AgentFileInvalid
+from private_bandits.ledger import Release
+from private_bandits.policies.waiting import Waiting
+from private_bandits.state import PrivateState, PublicState
+from private_bandits.storage.decisions import OpenDecisions
+from private_bandits.storage.formats import FORMAT, refuse_damage
+from private_bandits.storage.ownership import OwnedFile, check_agents_file
+from private_bandits.storage.reading import read_file, stored_releases
+from private_bandits.storage.records import OpenEpisode, load_endings, load_settings, load_sums
+from private_bandits.storage.rows import LedgerRows
+from private_bandits.storage.sqlite import SqliteStore, Taken
+
+
+class AgentFile:
+    """The bandit in a file (`StoredBandit` of storage/contract.py). No other agent can have the file meanwhile.
+
+    without_log: read the file also if the log with its latest writes is lost.
+    """
+
+    def __init__(self, path: Path, without_log: bool = False) -> None:
+        check_agents_file(path)
+        self._path = path.absolute()
+        self._owned = OwnedFile(self._path)
+        self._rows = LedgerRows()
+        try:
+            self._contents = refuse_damage(str(path), lambda: read_file(self._path, without_log))
+            self.settings = refuse_damage(str(path), lambda: load_settings(self._contents.settings))
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let others have the file."""
+        self._owned.close()
+
+    def releases(self) -> Iterator[Release]:
+        """Read the rows of the ledger, oldest first. Not all of them stay in memory."""
+        return self._rows.read(stored_releases(self._path, self._contents), self._contents.version < FORMAT)
+
+    def load(self, open_episode: OpenEpisode) -> tuple[PublicState, PrivateState]:
+        """Return the state as it was committed last, but for the policy's. open_episode makes the empty sums."""
+        return refuse_damage(str(self._path), lambda: self._load(open_episode))
+
+    def _load(self, open_episode: OpenEpisode) -> tuple[PublicState, PrivateState]:
+        found, settings = self._contents, self.settings
+        self._private = PrivateState(load_sums(found, open_episode))
+        self._public = public = PublicState(
+            policy=None,
+            waiting=Waiting(len(settings.policy.arm_names)),
+            asked=found.asked,
+            generation=found.generation + 1,
+            ended=load_endings(found),
+        )
+        self._decisions = OpenDecisions(settings, public.generation, found.open)
+        if found.people.value and settings.max_rewards_per_person is None:
+            raise AgentFileInvalid("is damaged: it counts rewards of people, and its settings have no limit for them")
+        limited, changing = settings.max_rewards_per_person is not None, not settings.policy.arm_names
+        if tuple(found.texts) != (found.open * limited, found.open * changing):
+            raise AgentFileInvalid("is damaged: an open decision does not fit the settings")
+        for row in found.decisions.value:
+            self._decisions.parsed(row)
+        for action, count in found.waiting or Counter(row[2] for row in found.decisions.value).items():
+            if public.waiting:
+                public.waiting[action] = count
+        return public, self._private
+
+    @property
+    def policy_state(self) -> dict[str, Any]:
+        """The policy's state as it was stored last. Later releases of the ledger are still to be learned."""
+        found = self._contents
+        return dict(json.loads(found.policy) | json.loads(found.arrivals or "{}"))
+
+    @property
+    def learned(self) -> int:
+        """How many releases the stored state of the policy has learned."""
+        return self._contents.learned
+
+    @property
+    def checked(self) -> bool:
+        """Whether the file had checksums: then a state that the policy cannot read is the policy's own fault."""
+        return self._contents.checked
+
+    def check(self, check: Callable[[], object]) -> None:
+        """Run a check of what was read. Whatever goes wrong there is told as damage of the file."""
+        refuse_damage(str(self._path), check)
+
+    def take_over(self) -> SqliteStore:
+        """Write that the file has a new owner, and return the store that goes on with it."""
+        taken = Taken(self._contents, self._public.ended, self._private.episodes, self._decisions, self._rows)
+        return refuse_damage(str(self._path), lambda: SqliteStore.resume(self._path, self._owned, taken))
