@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -19,7 +20,14 @@ import pytest
 
 import private_bandits as pb
 from private_bandits.agent import bandit_of
-from private_bandits.errors import AgentFileInvalid, ClosedDecision, InvalidInput, PolicyFailed, PrivateBanditsError
+from private_bandits.errors import (
+    AgentFileInvalid,
+    ClosedDecision,
+    InvalidInput,
+    NoiseFailed,
+    PolicyFailed,
+    PrivateBanditsError,
+)
 from private_bandits.noise import Mechanism
 from private_bandits.policies import POLICIES, Combination, Policy
 from tests.support import EXAMPLE_BUDGETS, offered
@@ -378,7 +386,7 @@ class Hasty(pb.AdaCUCB):
     """Fails at its second release, and at a reward that comes after the third."""
 
     name = "hasty-for-tests"
-    waits_for = "own"
+    waits_for = "none"
     fails_at = ""
 
     def learn(self, state: Any, release: pb.Release, step: int) -> None:
@@ -404,8 +412,57 @@ def test_a_policy_waits_for_what_it_says_and_subclasses_wait_for_all() -> None:
     class Mixed(Troubled, pb.AdaCUCB):
         pass
 
-    assert [one.waits_for for one in (pb.AdaCUCB, Index, Hasty, pb.TreeUCB)] == ["own", "own", "own", "none"]
+    assert [one.waits_for for one in (pb.AdaCUCB, Index, Hasty, pb.TreeUCB)] == ["none"] * 4
     assert [one.waits_for for one in (Due, Mixed, pb.AdaCOFUL, pb.AdaCGOPE, pb.DPSE)] == ["all"] * 5
+
+
+@pytest.mark.parametrize("variant", ["paper", "tight"])
+def test_releases_of_a_batch_are_written_once_though_an_arm_has_several(variant: str, tmp_path: Path) -> None:
+    """How many rewards have left is public, so that no release has to be learned before the next reward is taken."""
+    policy = pb.AdaCUCB(2, pb.zCDP(1.0), variant=variant)
+    agent, twin = pb.Agent(policy, path=tmp_path / "agent.db", seed=5), pb.Agent(policy, seed=5)
+    store, writes = bandit_of(agent).records, list[int]()
+    keep = store.keep_releases
+
+    def keep_and_count(public: Any) -> None:
+        keep(public)
+        writes.append(len(bandit_of(agent).door.account))
+
+    store.keep_releases = keep_and_count  # type: ignore[method-assign]
+    batch = [(decision, i % 3 / 2, i % 2) for i, decision in enumerate(agent.ask(100))]
+    agent.tell_many(batch)
+    for decision, (_, reward, played) in zip(twin.ask(100), batch, strict=True):
+        twin.tell(decision, reward, played=played)
+    assert Seen.of(agent) == Seen.of(twin)
+    assert max(Counter(row.key for row in agent.ledger).values()) >= 3
+    assert writes == [len(agent.ledger)]
+    agent.close()
+    with pb.Agent.open(tmp_path / "agent.db") as opened:
+        assert Seen.of(opened) == Seen.of(twin)
+
+
+@pytest.mark.parametrize("fails_at", range(1, 8))
+def test_rewards_whose_noise_could_not_be_drawn_have_not_left(fails_at: int) -> None:
+    agent, twin = (pb.Agent(pb.AdaCUCB(1, pb.zCDP(1.0), variant="paper"), seed=5) for _ in range(2))
+    source = bandit_of(agent).door.noise
+
+    class Failing:
+        secret = False
+        left = fails_at
+
+        def calibrate(self, *arguments: Any) -> Any:
+            self.left -= 1
+            if not self.left:
+                raise NoiseFailed
+            return source.calibrate(*arguments)
+
+    bandit_of(agent).door.noise = Failing()
+    decisions = agent.ask(100)
+    with pytest.raises(NoiseFailed):
+        agent.tell_many([(decision, 1.0) for decision in decisions])
+    agent.tell_many([(decision, 1.0) for decision in agent.open_decisions])
+    twin.tell_many([(decision, 1.0) for decision in twin.ask(100)])
+    assert [row.count for row in agent.ledger] == [row.count for row in twin.ledger] == [1, 1, 2, 4, 8, 16, 32]
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -787,7 +844,7 @@ class Speechless(pb.AdaCUCB):
     """Cannot say what arrived, once three of its arms have rewards."""
 
     name = "speechless-for-tests"
-    waits_for = "none"  # type: ignore[assignment]
+    waits_for = "none"
     changes_on_arrival = True
 
     def dump_arrivals(self, state: Any) -> dict[str, Any]:

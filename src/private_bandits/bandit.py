@@ -9,7 +9,7 @@ Guaranteed: everything that it says depends on rewards only through `Door.releas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from private_bandits.arguments import (
@@ -92,7 +92,7 @@ class Bandit(Learning):
         self._numbers = {name: number for number, name in enumerate(self._names)}
         self._limit = settings.max_rewards_per_person
         self._hides_offers = self.policy.private_contexts
-        self._waits_for = self.policy.waits_for
+        self._waits = self.policy.waits_for == "all"
         self._prefix = f"{settings.token}-{public.generation}-"
         self._range, self._steps = settings.reward_range, door.grid.steps
         self._give_up_after = settings.give_up_after
@@ -215,7 +215,9 @@ class Bandit(Learning):
         decision, played, reward = told
         policy, state = self.policy, self.public.policy
         offered = self.offered_to(decision) if self._takes_offers else None
-        entry = self.entry(offered, played) if self.unlearned else self.plain_entry(offered, played)
+        if self.unlearned and self._waits:
+            self.settle()
+        entry = self.entry(offered, played)
         if entry is None or not (decision.person is None or self._within_limit(decision.person)):
             self._close(decision, "dropped" if entry is None else "over_limit")
             return None
@@ -232,13 +234,14 @@ class Bandit(Learning):
             if policy.due(state, key, episode.count + 1, self.arrived):
                 whole = self.compose(episode, weight, reward)
                 self.encode_before_draw()
+                stay = policy.leave(state, {part.key: part.rewards for part in whole.parts if part.new})
         except BaseException as stopped:
             undo()  # the decision is still open, and its action would be there twice when it is told again
             return _refusal_or_raise(stopped)
         self._midway = True
         self._close_told(decision)
         if whole is not None:
-            return self._draw(whole, decision, offered, undo)
+            return self._draw(whole, decision, offered, (stay, undo))
         episode.add(weight, reward)
         if self._lasting:
             self.records.summed((episode,))
@@ -258,17 +261,7 @@ class Bandit(Learning):
         return self.records.offered_to(decision) if self._hides_offers else decision.offered
 
     def entry(self, offered: Offer | None, played: int) -> Entry | None:
-        """Return the sum that a reward enters, once the policy has learned what it waits for; None: it is dropped."""
-        if self._waits_for == "all":
-            self.settle()
-        entry = self.plain_entry(offered, played)
-        if self._waits_for == "own" and entry is not None and any(entry[0] in row.keys for row in self.unlearned):
-            self.settle()
-            entry = self.plain_entry(offered, played)
-        return entry
-
-    def plain_entry(self, offered: Offer | None, played: int) -> Entry | None:
-        """Return the sum that a reward enters as the policy stands, and its weight there."""
+        """Return the sum that a reward enters, and its weight there; None: the reward is dropped."""
         if offered is None:
             entry = self.policy.entry(self.public.policy, played)
         else:
@@ -327,7 +320,7 @@ class Bandit(Learning):
         return self.door.combine(parts, together.weights)
 
     def _draw(
-        self, whole: Outgoing, decision: OpenDecision, offered: Offer | None, undo: Callable[[], None]
+        self, whole: Outgoing, decision: OpenDecision, offered: Offer | None, undo: Iterable[Callable[[], None]]
     ) -> NoiseFailed | None:
         """Release what the last reward completes. Nobody sees the release before `settle`.
 
@@ -346,7 +339,8 @@ class Bandit(Learning):
             self._reopen(decision, offered)
         self._midway = False
         if failed is not None:
-            undo()
+            for take_back in undo:
+                take_back()
             self.encode_before_draw()  # anew, without the arrival
         return failed
 

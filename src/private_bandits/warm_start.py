@@ -28,10 +28,10 @@ def logged_rewards(bandit: Bandit, log: Log) -> LoggedRewards:
     limit, bounds, steps = settings.max_rewards_per_person, settings.reward_range, bandit.door.grid.steps
     grid = [bounds.to_grid(reward, steps) for reward in log.rewards(bounds)]
     if policy.arm_names:
-        entries = [bandit.plain_entry(None, action) for action in log.actions(policy.arm_names)]
+        entries = [bandit.entry(None, action) for action in log.actions(policy.arm_names)]
     else:
         offered = policy.offer(log.columns["arm"])
-        entries = [bandit.plain_entry(offered, row) for row in range(log.rows)]
+        entries = [bandit.entry(offered, row) for row in range(log.rows)]
     people = [None] * log.rows if limit is None else [*map(bandit.check_person, log.people())]
     found, taken = LoggedRewards([]), Counter[str | None]()
     for entry, reward, who in zip(entries, grid, people, strict=True):

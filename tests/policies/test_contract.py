@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 import private_bandits as pb
+from private_bandits.agent import bandit_of
 from private_bandits.policies import Policy
+from private_bandits.policies.base import plain_copy
 from private_bandits.testing import PolicyRules, interact
-from tests.support import EVERY_POLICY, EXAMPLE_BUDGETS, ONE_OF_EACH_NOISE, OTHER_BUDGETS, OTHER_VARIANTS
+from tests.support import EVERY_POLICY, EXAMPLE_BUDGETS, ONE_OF_EACH_NOISE, OTHER_BUDGETS, OTHER_VARIANTS, policy_id
 
 
 class TestEveryPolicy(PolicyRules):
@@ -34,6 +37,18 @@ class TestEveryPolicy(PolicyRules):
             for entry, (played, _) in zip(transcript.entries, transcript.plays, strict=True):
                 assert entry is None or entry == (played, (1,))
                 assert entry is not None or not isinstance(policy, pb.IndexPolicy)  # an index drops no reward
+
+
+@pytest.mark.parametrize("policy", EVERY_POLICY, ids=policy_id)
+def test_a_state_is_dumped_as_a_copy_that_the_standard_library_would_make(policy: Policy[Any]) -> None:
+    agent = pb.Agent(policy, seed=1)
+    interact(agent, steps=60, script_seed=2)
+    state = bandit_of(agent).public.policy
+    assert repr(plain_copy(state)) == repr(asdict(state))  # of arrays, == is none
+    shown = agent.learned
+    for name, value in shown.items():
+        if isinstance(value, list):
+            assert value is not getattr(state, name, None)
 
 
 class TestOtherVariants(TestEveryPolicy):

@@ -60,7 +60,7 @@ class AdaCUCB(ConfidenceBoundPolicy):
     serves_instead: ClassVar[str] = "For PureDP use AdaPUCB, whose Laplace noise keeps it."
     variants: ClassVar[tuple[str, ...]] = ("paper", "tight")
     engine: ClassVar[str] = "doubling"
-    waits_for = "own"
+    waits_for = "none"
     chooses_late = True
 
     variant: str = "tight"

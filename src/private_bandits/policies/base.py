@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from copy import deepcopy
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
@@ -23,7 +24,7 @@ from private_bandits.moments import MomentScale
 
 State = TypeVar("State")
 
-_READ_IN_A_BATCH = {"entry", "entry_of", "due", "combination", "arrive", "learn", "take", "wait"}
+_READ_IN_A_BATCH = {"entry", "entry_of", "due", "combination", "arrive", "leave", "learn", "take", "wait"}
 
 UNIT_WEIGHT = (1,)
 
@@ -87,10 +88,10 @@ class Policy(ABC, Generic[State]):
     """Whether it learns from a release whatever the number of rewards in it, and from each sum alone: `warm_start`."""
     changes_on_arrival: ClassVar[bool] = False
     """Whether `arrive` does anything, so that `dump_arrivals` has to be stored with every reward."""
-    waits_for: ClassVar[Literal["all", "own", "none"]] = "all"
-    """Which releases of a batch it has to learn before it is asked about the next reward: "all"; "own", those of the
-    sum that the reward enters; or "none", if `entry`, `due`, `combination` and `arrive` read nothing that `learn`
-    changes. Releases that wait are written together. A subclass that changes one of these methods waits for all."""
+    waits_for: ClassVar[Literal["all", "none"]] = "all"
+    """Which releases of a batch it has to learn before it is asked about the next reward: "all", or "none" if `entry`,
+    `due`, `combination` and `arrive` read nothing that `learn` changes but counts, of which `leave` tells in time.
+    Releases that wait are written together. A subclass that changes one of these methods waits for all."""
     serves_instead: ClassVar[str] = ""
     """What to use for the other budgets."""
 
@@ -210,6 +211,10 @@ class Policy(ABC, Generic[State]):
         """
         return nothing_to_undo
 
+    def leave(self, state: State, rewards: Mapping[int, int]) -> Callable[[], None]:
+        """Sums leave now, with so many rewards, by key; `learn` is told the release later. Returns how to undo it."""
+        return nothing_to_undo
+
     @abstractmethod
     def learn(self, state: State, release: Release, step: int) -> None:
         """Take in a release; `step` is the number of the next decision. The only method that changes state."""
@@ -224,7 +229,7 @@ class Policy(ABC, Generic[State]):
 
     def dump_state(self, state: State) -> dict[str, Any]:
         """The state as plain data. Public: nothing in it depends on an unreleased reward."""
-        return asdict(state)  # type: ignore[call-overload,no-any-return]
+        return plain_copy(state)  # type: ignore[no-any-return]
 
     def dump_arrivals(self, state: State) -> dict[str, Any]:
         """Of `dump_state` what `arrive` may have changed since the last release."""
@@ -263,6 +268,25 @@ class FiniteArmsPolicy(Policy[State]):
         """The arms by name."""
         assert self.arms is not None
         return tuple(self.arms)
+
+
+_ATOMS = frozenset((int, float, bool, str, type(None)))
+
+
+def plain_copy(value: Any) -> Any:
+    """Return what dataclasses.asdict makes of a value, in a tenth of the time for long lists of numbers."""
+    if type(value) is list or isinstance(value, tuple):
+        if _ATOMS.issuperset(map(type, value)):
+            return value[:] if type(value) is list else value
+        parts = map(plain_copy, value)
+        if type(value) is list:
+            return list(parts)
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if type(value) is dict:
+        return {plain_copy(key): plain_copy(one) for key, one in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {part.name: plain_copy(getattr(value, part.name)) for part in fields(value)}
+    return value if type(value) in _ATOMS else deepcopy(value)
 
 
 def nothing_to_undo() -> None:

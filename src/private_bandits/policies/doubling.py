@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -71,6 +71,7 @@ class DoublingState:
 
     def __post_init__(self) -> None:
         self.shortlist: Shortlist | None = None
+        self.left = self.released[:]  # those included that the policy has not learned yet
 
     def choose_late(self, policy: IndexPolicy, step: int) -> None:
         """Let the policy choose as of this step, once the choice is read."""
@@ -114,7 +115,7 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
 
     engine: ClassVar[str] = "doubling"
     takes_logs: ClassVar[bool] = True
-    waits_for = "own"
+    waits_for = "none"
     notions: ClassVar[tuple[str, ...]] = tuple(BUDGETS)
     source: ClassVar[str] = "not published"
     chooses_late: ClassVar[bool] = False
@@ -195,8 +196,20 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
 
     def due(self, state: DoublingState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
         """When the arm's unreleased rewards equal its released ones, and make up `opening`; the first one at once."""
-        released = state.released[key]
+        released = max(state.left[key], state.released[key])  # the latter after a restart
         return count >= released and count >= episode_length(released, self.opening)  # the first is the usual answer
+
+    def leave(self, state: DoublingState, rewards: Mapping[int, int]) -> Callable[[], None]:
+        """Count the rewards that leave: `due` need not wait until the release is learned."""
+        before = {key: state.left[key] for key in rewards}
+        for key, count in rewards.items():
+            state.left[key] = max(before[key], state.released[key]) + count
+
+        def undo() -> None:
+            for key, count in before.items():
+                state.left[key] = count
+
+        return undo
 
     def learn(self, state: DoublingState, release: Release, step: int) -> None:
         """Take in what was released of an arm, and choose again."""
