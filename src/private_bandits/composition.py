@@ -325,21 +325,25 @@ class Correlated:
         self.key, self.keys, self.grid = newest.key, (newest.key,), newest.grid
         self.label, self.labels = newest.label, (newest.label,)
         self.unit = float(factor.unit)
-        self.parts = tuple(one.part(c / factor.unit, new=one is newest) for one, c in zip(sums, times, strict=True))
-        self.multipliers = {part.episode: part.multiplier for part in self.parts}
-        self.max_squared = max(one.max_squared for one in sums)
-        self._largest_l1 = max(one.max_l1 for one in sums)
-        self.max_l1 = factor.unit * self._largest_l1
+        self.max_squared = self._largest_l1 = held = 0
         self.weight_sums = [0] * len(newest.weight_sums)
         self.totals = HiddenTotals([0] * len(newest.weight_sums))
-        if sum(c * one.count for c, one in zip(times, sums, strict=True)) > factor.unit * self._room():
+        parts: list[Part] = []
+        for one, c in zip(sums, times, strict=True):
+            parts.append(one.part(c / factor.unit, new=one is newest))
+            held += c * one.count
+            self.max_squared = max(self.max_squared, one.max_squared)
+            self._largest_l1 = max(self._largest_l1, one.max_l1)
+            self.weight_sums = [a + c * b for a, b in zip(self.weight_sums, one.weight_sums, strict=True)]
+            self.totals.add(one.totals, c)
+        self.parts = tuple(parts)
+        self.multipliers = {part.episode: part.multiplier for part in parts}
+        self.max_l1 = factor.unit * self._largest_l1
+        if held > factor.unit * self._room():
             raise CapacityExceeded(
                 f"the episodes up to {newest.label} hold {rewards_in(self.parts)} rewards, more than fit into 64 bits "
                 "together: start a new agent"
             )
-        for one, c in zip(sums, times, strict=True):
-            self.weight_sums = [a + c * b for a, b in zip(self.weight_sums, one.weight_sums, strict=True)]
-            self.totals.add(one.totals, c)
 
     def __repr__(self) -> str:
         return f"Correlated({', '.join(self.multipliers)}, {rewards_in(self.parts)} rewards, sums hidden)"

@@ -244,8 +244,9 @@ class Episode:
 
     def _copy(self) -> Episode:
         other = self._empty()
-        for name in (*_STORED, "kept"):
-            setattr(other, name, getattr(self, name))
+        other.first, other.kept, other.count = self.first, self.kept, self.count
+        other.max_squared, other.max_l1 = self.max_squared, self.max_l1
+        other.last_weight, other.fits, other._measured = self.last_weight, self.fits, self._measured
         other.weight_sums = list(self.weight_sums)
         other.totals = self.totals.copy()
         return other

@@ -196,14 +196,14 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
 
     def due(self, state: DoublingState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
         """When the arm's unreleased rewards equal its released ones, and make up `opening`; the first one at once."""
-        released = max(state.left[key], state.released[key])  # the latter after a restart
+        released = state.left[key]
         return count >= released and count >= episode_length(released, self.opening)  # the first is the usual answer
 
     def leave(self, state: DoublingState, rewards: Mapping[int, int]) -> Callable[[], None]:
         """Count the rewards that leave: `due` need not wait until the release is learned."""
         before = {key: state.left[key] for key in rewards}
         for key, count in rewards.items():
-            state.left[key] = max(before[key], state.released[key]) + count
+            state.left[key] += count
 
         def undo() -> None:
             for key, count in before.items():
@@ -213,13 +213,15 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
 
     def learn(self, state: DoublingState, release: Release, step: int) -> None:
         """Take in what was released of an arm, and choose again."""
-        state.unseen -= state.released[release.key] == 0
+        arm = release.key
+        state.unseen -= state.released[arm] == 0
         self.take(state, release)
+        state.left[arm] = max(state.left[arm], state.released[arm])  # of a log, or a file, nobody told that it left
         if not self.chooses_late:
             state.choice = self._largest(state, step)
             return
         if state.shortlist is not None:
-            state.shortlist.note(release.key, self.columns(state, [release.key])[:, 0])
+            state.shortlist.note(arm, self.columns(state, [arm])[:, 0])
         state.choose_late(self, step)
 
     def chosen(self, state: DoublingState, step: int) -> int:

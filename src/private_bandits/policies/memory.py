@@ -146,7 +146,10 @@ def _together(counts: tuple[int, ...], noise: tuple[float, ...], factor: Factor 
 def read(kept: Sequence[Kept], factor: Factor | None, width: float) -> Said:
     """What the releases of an arm say together, for rewards in a range of this width."""
     noise = [k.noise_sd / width for k in kept]
-    found = _together(tuple(k.rewards for k in kept), tuple(sd * sd for sd in noise), factor)
+    found = _together(tuple([k.rewards for k in kept]), tuple([sd * sd for sd in noise]), factor)
+    if len(kept) == 1:  # without an array: of very many arms most have one release
+        weight, only = float(found.weights[0]), kept[0]
+        return Said(weight * only.value, width * found.noise_sd, abs(weight) * only.rounding, found.spread)
     return Said(
         float(found.weights @ [k.value for k in kept]),
         width * found.noise_sd,
