@@ -196,14 +196,16 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
 
     def due(self, state: DoublingState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
         """When the arm's unreleased rewards equal its released ones, and make up `opening`; the first one at once."""
-        released = state.left[key]
+        released, left = state.released[key], state.left[key]
+        if left > released:  # more has left than the policy has learned
+            released = left
         return count >= released and count >= episode_length(released, self.opening)  # the first is the usual answer
 
     def leave(self, state: DoublingState, rewards: Mapping[int, int]) -> Callable[[], None]:
         """Count the rewards that leave: `due` need not wait until the release is learned."""
         before = {key: state.left[key] for key in rewards}
-        for key, count in rewards.items():
-            state.left[key] += count
+        for key, count in rewards.items():  # of a log, or before a restart, nobody told that they left
+            state.left[key] = max(before[key], state.released[key]) + count
 
         def undo() -> None:
             for key, count in before.items():
@@ -216,7 +218,6 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
         arm = release.key
         state.unseen -= state.released[arm] == 0
         self.take(state, release)
-        state.left[arm] = max(state.left[arm], state.released[arm])  # of a log, or a file, nobody told that it left
         if not self.chooses_late:
             state.choice = self._largest(state, step)
             return
