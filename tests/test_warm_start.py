@@ -408,10 +408,10 @@ def test_a_failure_half_way_shows_nothing_of_the_first_release(tmp_path: Path, d
     released: list[Release] = []
     through = bandit_of(agent).door.release
 
-    def release(episode: Any) -> Release:
+    def release(whole: Any) -> Release:
         if failing == "noise" and released:
             raise NoiseFailed("the noise could not be drawn")
-        released.append(through(episode))
+        released.append(through(whole))
         return released[-1]
 
     bandit_of(agent).door.release = release  # type: ignore[method-assign]

@@ -145,10 +145,10 @@ class Agent:
         bandit = self._bandit
         try:
             bandit.resume(state, learned)
-            if bandit.is_behind:
+            if bandit.has_unsaved_learning:
                 self._commit()
         except BaseException as error:
-            failure = self._failure(error)
+            failure = self._ended_after(error)
             if bandit.failed is None or not self._readable:
                 raise failure from None
 
@@ -343,7 +343,7 @@ class Agent:
                 else:
                     return found
                 # Outside of the block above: an interrupt from here on would carry that error along, with its frames.
-                raise self._failure(caught)
+                raise self._ended_after(caught)
             finally:
                 self._busy = False  # signals wait here
                 caught = None  # with the frames that it holds: one of them is this
@@ -368,8 +368,10 @@ class Agent:
             self._store.commit(bandit.public)
             bandit.unfinished = False
 
-    def _failure(self, error: BaseException) -> BaseException:
-        """Return the exception that is safe to raise. After half of a change the file is right, and this agent ends.
+    def _ended_after(self, error: BaseException) -> BaseException:
+        """End the agent if an error left half of a change, and return the exception that is safe to raise.
+
+        After half of a change the file is right, and this object is not.
 
         The next agent on the file draws noise anew for sums whose release is not on disk. Nothing of that release may
         be seen: the frames that hold it, which crash reporters log, are dropped. So are those that hold contexts, where

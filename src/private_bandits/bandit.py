@@ -106,7 +106,7 @@ class Bandit(Learning):
         """Make the next decision, or a list of n."""
         if self.ended is not None or self.unfinished:
             self.refuse()
-        who = None if self._limit is None else self.check_person(person)
+        who = None if self._limit is None else self.hashed_person(person)
         count = None if n is None else whole_number("n", n, 1)
         offered = None
         if actions is not None or self._takes_offers:
@@ -234,14 +234,14 @@ class Bandit(Learning):
             if policy.due(state, key, episode.count + 1, self.arrived):
                 whole = self.compose(episode, weight, reward)
                 self.encode_before_draw()
-                stay = policy.leave(state, {part.key: part.rewards for part in whole.parts if part.new})
+                undo_leave = policy.leave(state, {part.key: part.rewards for part in whole.parts if part.new})
         except BaseException as stopped:
             undo()  # the decision is still open, and its action would be there twice when it is told again
             return _refusal_or_raise(stopped)
         self._midway = True
         self._close_told(decision)
         if whole is not None:
-            return self._draw(whole, decision, offered, (stay, undo))
+            return self._draw(whole, decision, offered, (undo_leave, undo))
         episode.add(weight, reward)
         if self._lasting:
             self.records.summed((episode,))
@@ -473,7 +473,7 @@ class Bandit(Learning):
             return "its reward was told before, or it was given up: the version that closed it did not note which"
         return _ENDED[ending]
 
-    def check_person(self, person: str | None) -> str:
+    def hashed_person(self, person: str | None) -> str:
         """Return the keyed hash that stands for a person."""
         return self.settings.hash_person(check_person(person, self._limit))
 

@@ -15,8 +15,8 @@ from private_bandits.ledger import Release
 from private_bandits.policies import Policy
 from private_bandits.state import PublicState, Records
 
-ANY = 2**62
-"""A number that no release has: up to here are all that there are."""
+NO_END = 2**62
+"""No release has so large a number."""
 
 
 class Learning:
@@ -50,7 +50,7 @@ class Learning:
         self._learned = row.number
 
     @property
-    def is_behind(self) -> bool:
+    def has_unsaved_learning(self) -> bool:
         """Whether the policy has learned more than its state in the records has."""
         return self._learned > self._encoded
 
@@ -64,7 +64,7 @@ class Learning:
             failure = error
         if failure is not None:
             self._fail("at its stored state", failure)
-        for row in self.records.releases(learned + 1, ANY):
+        for row in self.records.releases(learned + 1, NO_END):
             self.learn(row)
 
     def encode_changes(self) -> None:
@@ -85,7 +85,7 @@ class Learning:
 
     def _encode_learned(self) -> None:
         """Encode the policy's state where it has learned something that the records do not have yet."""
-        if not self.is_behind:
+        if not self.has_unsaved_learning:
             return
         failure: BaseException | None = None
         try:

@@ -37,7 +37,8 @@ class Observer(Protocol):
 class Door:
     """Releases finished episodes, each once, with noise calibrated to the weights that were summed.
 
-    account: what was released so far, and its cost.
+    budget: one reward's share of the promise. account: what was released so far, and its cost.
+    seed: makes the noise foreseeable, for tests. weight_room: the largest weight that sums have to have room for.
     releases_of_a_reward: in how many releases a reward may be (trees); they share the budget.
     factor: with which multipliers releases hold earlier episodes again; the releases of a reward share the budget too.
     noise: where noise comes from; None: exact, or from the seed.
@@ -119,56 +120,56 @@ class Door:
             observer.released(row)
             return row
 
-        self.release = release  # type: ignore[assignment,method-assign]
+        self.release = release  # type: ignore[method-assign]
 
-    def release(self, episode: Outgoing) -> Release:
+    def release(self, whole: Outgoing) -> Release:
         """Release y = sum of weight * reward + noise: check, draw once, charge the account, hand out the ledger's row.
 
         Each episode goes through once. The sensitivity is the episode's own, in integers, and the cost is what
         the mechanism's map makes of it. If the noise cannot be drawn (NoiseFailed) nothing is written and nothing
         comes out. The row holds the value, so it is charged after the draw; nobody has seen either before.
         """
-        if any(map(self.account.covers, episode.labels)):
-            raise AssertionError(f"episode {episode.label} was released before")
-        if episode.factor != self.composition.factor:  # the budget is shared by what the factor says, and nothing else
-            raise AssertionError(f"episode {episode.label} is to leave with another factor than this door's")
-        count = rewards_in(part for part in episode.parts if part.new)
+        if any(map(self.account.covers, whole.labels)):
+            raise AssertionError(f"episode {whole.label} was released before")
+        if whole.factor != self.composition.factor:  # the budget is shared by what the factor says, and nothing else
+            raise AssertionError(f"episode {whole.label} is to leave with another factor than this door's")
+        count = rewards_in(part for part in whole.parts if part.new)
         if not count:
-            raise InvalidInput(f"episode {episode.label} holds no reward: there is nothing to release")
+            raise InvalidInput(f"episode {whole.label} holds no reward: there is nothing to release")
         laplace = self.budget.noise == "laplace"
-        sensitivity = episode.sensitivity_l1 if laplace else episode.sensitivity_l2
+        sensitivity = whole.sensitivity_l1 if laplace else whole.sensitivity_l2
         if type(sensitivity) is not int:
-            raise AssertionError(f"the sensitivity of {episode.label} is no exact whole number")
+            raise AssertionError(f"the sensitivity of {whole.label} is no exact whole number")
         mechanism = self.noise.calibrate(
             self.budget.noise,
             self._per_release.level,
             # Never below what was computed. Zero only if every weight was zero: then the sum is zero whatever the
             # rewards were, and one step of the grid merely gives the noise a scale.
             max(1, sensitivity),
-            len(episode.weight_sums),
+            len(whole.weight_sums),
             len(self.account) + 1,
         )
-        noisy = mechanism(episode.totals)
+        noisy = mechanism(whole.totals)
         # Floating point starts here, after the noise.
-        step = self.reward_range.width / episode.grid.steps / episode.unit
-        low = self.reward_range.low / episode.unit
+        step = self.reward_range.width / whole.grid.steps / whole.unit
+        low = self.reward_range.low / whole.unit
         row = Release(
             number=len(self.account) + 1,
-            key=episode.key,
-            episodes=episode.multipliers,
+            key=whole.key,
+            episodes=whole.multipliers,
             count=count,
-            values=tuple(step * y + low * w for y, w in zip(noisy, episode.weight_sums, strict=True)),
+            values=tuple(step * y + low * w for y, w in zip(noisy, whole.weight_sums, strict=True)),
             noise_sd=step * mechanism.scale * (math.sqrt(2) if laplace else 1.0),
-            rounding=step / 2 * rewards_in(episode.parts) * episode.max_l1,
+            rounding=step / 2 * rewards_in(whole.parts) * whole.max_l1,
             noise=self.budget.noise,
             scale=mechanism.scale,
             sensitivity=mechanism.sensitivity,
-            steps=episode.grid.steps,
+            steps=whole.grid.steps,
             calibrated=mechanism.cost,
             private=self.secret,
-            parts=episode.parts,
-            weights=None if episode.weights is None else tuple(map(tuple, episode.weights)),
-            unit=episode.unit,
+            parts=whole.parts,
+            weights=None if whole.weights is None else tuple(map(tuple, whole.weights)),
+            unit=whole.unit,
         )
         self.account.charge(row)
         return row

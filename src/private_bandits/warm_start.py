@@ -32,7 +32,7 @@ def logged_rewards(bandit: Bandit, log: Log) -> LoggedRewards:
     else:
         offered = policy.offer(log.columns["arm"])
         entries = [bandit.entry(offered, row) for row in range(log.rows)]
-    people = [None] * log.rows if limit is None else [*map(bandit.check_person, log.people())]
+    people = [None] * log.rows if limit is None else [*map(bandit.hashed_person, log.people())]
     found, taken = LoggedRewards([]), Counter[str | None]()
     for entry, reward, who in zip(entries, grid, people, strict=True):
         if entry is None:

@@ -18,7 +18,7 @@ from private_bandits.policies.waiting import Waiting
 from private_bandits.release import Door, NoiseSource
 from private_bandits.state import PrivateState, PublicState, Settings
 from private_bandits.storage.contract import Store, StoredBandit
-from private_bandits.storage.history import check_history
+from private_bandits.storage.history import charge_history
 from private_bandits.storage.memory import MemoryStore
 from private_bandits.storage.sqlite import SqliteStore
 
@@ -78,7 +78,7 @@ def resumed_bandit(kind: type[Bandit], stored: StoredBandit, noise: NoiseSource 
     door = door_for(settings, Account(), noise)
     policy = settings.policy.with_budget(door.budget)
     public, private = stored.load(partial(door.open_episode, declared=policy.declared_weight))
-    stored.check(lambda: check_history(door, stored.releases(), private.episodes, public.asked))
+    stored.check(lambda: charge_history(door, stored.releases(), private.episodes, public.asked))
     if not stored.checked:  # without checksums a state that cannot be read is the file's fault: it stays as it is
         stored.check(lambda: policy.load_state(stored.policy_state))
     store = stored.take_over()

@@ -23,6 +23,7 @@ from private_bandits.state import DecisionCounts, Ending, OpenDecision
 from private_bandits.storage import decisions
 from private_bandits.storage import rows as rows_module
 from private_bandits.storage.contract import Store
+from private_bandits.storage.resuming import AgentFile
 
 
 @dataclass(frozen=True)
@@ -284,3 +285,17 @@ def test_closing_twice_does_nothing(kind: StoreKind, tmp_path: Path) -> None:
     agent.close()
     store_of(agent).close()
     agent.close()
+
+
+def test_a_store_is_not_taken_over_before_its_releases_are_read(tmp_path: Path) -> None:
+    """Who has not read them has no account of them, and a file of an older format would lose them."""
+    with pb.Agent(POLICY, path=tmp_path / "agent.db") as agent:
+        agent.tell_many([(decision, 1.0) for decision in agent.ask(4)])
+    stored = AgentFile(tmp_path / "agent.db")
+    stored.load(bandit_of(agent).door.open_episode)
+    with pytest.raises(AssertionError, match="0 of 4 releases were read"):
+        stored.take_over()
+    assert len(list(stored.releases())) == 4
+    stored.take_over().close()
+    with pb.Agent.open(tmp_path / "agent.db") as again:
+        assert again.ledger.rows == agent.ledger.rows

@@ -1,7 +1,8 @@
 """What a policy is: it sees actions and releases, never a reward.
 
-A policy is a frozen set of parameters. Its state is a plain object of its own that only `learn` changes, so
-between two releases nothing that it says can depend on a reward that has not been released.
+A policy is a frozen set of parameters. Its state is a plain object of its own. `learn` changes it, which is given a
+release, and so do `arrive` and `leave`, which are given counts and public weights. So nothing that a policy says can
+depend on a reward that has not been released.
 """
 
 from __future__ import annotations
@@ -217,7 +218,7 @@ class Policy(ABC, Generic[State]):
 
     @abstractmethod
     def learn(self, state: State, release: Release, step: int) -> None:
-        """Take in a release; `step` is the number of the next decision. The only method that changes state."""
+        """Take in a release; `step` is the number of the next decision. The only method that sees what rewards were."""
 
     @abstractmethod
     def estimates(self, state: State, delta: float) -> list[Estimate]:

@@ -1,4 +1,8 @@
-"""The promises of a store. Whoever adds one implements `Store`, and runs tests/storage over it.
+"""The promises of a store.
+
+Whoever adds one implements `Records` (state.py: what a bandit looks up, and what it tells), `Store` (how that becomes
+lasting) and, if it outlives the process, `StoredBandit` (how it is resumed). wiring.new_bandit and Agent.open choose
+the store; tests/storage runs over every one of them.
 
 1. All or nothing. What was told since the last `commit` or `keep_releases` becomes lasting together, or none of it.
 2. A draw is lasting before anyone looks at it. `keep_releases` returns when the releases told so far, with the sums
@@ -62,7 +66,11 @@ class Store(Records, Protocol):
         """Return how many decisions are open."""
 
     def commit(self, public: PublicState) -> None:
-        """Make everything lasting that was told since the last commit."""
+        """Make everything lasting that was told since the last commit.
+
+        Two things may wait for the next write: what the policy made of a release, which can be learned again from it,
+        and, where the machine fails and not the process, decisions that no reward was told to.
+        """
 
     def finish(self, public: PublicState) -> None:
         """Write what may have been put off, before the store is closed."""
@@ -82,7 +90,10 @@ class StoredBandit(Protocol):
         """Return its state, but for the policy's. open_episode makes the empty sum of a key, number and dimension."""
 
     def releases(self) -> Iterator[Release]:
-        """Read the rows of its ledger, oldest first, without keeping all of them in memory."""
+        """Read the rows of its ledger, oldest first, without keeping all of them in memory.
+
+        They are read once and to the end, before `take_over`: the account of the door is charged with them.
+        """
 
     @property
     def policy_state(self) -> dict[str, Any]:
@@ -101,3 +112,6 @@ class StoredBandit(Protocol):
 
     def take_over(self) -> Store:
         """Become the owner, and return the store that goes on. This is the first write."""
+
+    def close(self) -> None:
+        """Let others have it, whether it was taken over or not."""

@@ -27,7 +27,7 @@ FINGERPRINT = "(((number % 1000003) * ((action + 1) * 8191 + generation) + numbe
 """The fingerprint of a row, in SQL, which has no CRC: a million rows without texts are checked in a moment."""
 
 
-def weight_of(row: Row, own: int | None = None) -> int:
+def checksum_share(row: Row, own: int | None = None) -> int:
     """Return what a row of decisions adds to the total of the file. own: its checksum, if that is known."""
     number, generation, action, _, _ = row
     fingerprint = ((number % 1000003) * ((action + 1) * 8191 + generation) + number) % 1000000007
@@ -70,7 +70,7 @@ class OpenDecisions:
         """Take a decision from the file to those at hand."""
         number = row[0]
         decision, offered = self.parsed(row)
-        self._weights[number] = weight_of(row)
+        self._weights[number] = checksum_share(row)
         if offered is not None and decision.offered is None:
             self._offers[number] = offered
         self._at_hand[number] = decision  # last: an interrupt leaves no decision that is at hand in part
@@ -129,7 +129,7 @@ class OpenDecisions:
             if number not in self.closed:
                 row = self._row(*asked)
                 own = checksum("decisions", *row)
-                self._weights[number] = weight = weight_of(row, own)
+                self._weights[number] = weight = checksum_share(row, own)
                 rows.append((*row, own))
                 total += weight
         return rows, total

@@ -54,10 +54,10 @@ class Contents:
 
     The releases of its ledger are read by themselves (reading.stored_releases).
 
-    learned: how many releases the policy's state has learned. ended: how decisions ended, as JSON. decisions, people:
-    of older formats; in this one they are looked up one by one. open, waiting: how many decisions are open, in all and
-    by action. texts: how many of them name a person, and how many have actions of their own. with_log: whether it was
-    read with its log.
+    releases: how many there are. learned: how many of them the policy's state has learned. ended: how decisions ended,
+    as JSON. decisions, people: of older formats; in this one they are looked up one by one. open, waiting: how many
+    decisions are open, in all and by action. texts: how many of them name a person, and how many have actions of their
+    own. with_log: whether it was read with its log.
     """
 
     version: int
@@ -66,6 +66,7 @@ class Contents:
     policy: str
     arrivals: str | None
     learned: int
+    releases: int
     asked: int
     generation: int
     total: int
@@ -148,6 +149,7 @@ def _read_checked(connection: sqlite3.Connection, version: int) -> Contents:
         policy=policy,
         arrivals=arrivals,
         learned=learned,
+        releases=connection.execute("SELECT count(*) FROM ledger").fetchone()[0],
         asked=asked,
         generation=generation,
         total=total,
@@ -241,12 +243,14 @@ def _read_older(connection: sqlite3.Connection, version: int) -> Contents:
     else:
         episodes, kept = _apart(episodes)
     rows = _texts(execute(decisions))
+    releases = execute("SELECT count(*) FROM ledger").fetchone()[0]
     found = Contents(
         version=version,
         settings=settings,
         policy=policy,
         arrivals=arrived,
-        learned=execute("SELECT count(*) FROM ledger").fetchone()[0],
+        learned=releases,
+        releases=releases,
         asked=asked,
         generation=generation,
         total=0,

@@ -20,8 +20,8 @@ ROUNDING = 1e-6
 """Relative difference between what a version computes and what another one computed."""
 
 
-def check_history(door: Door, rows: Iterable[Release], episodes: Mapping[int, Episode], asked: int) -> None:
-    """Charge the door's account for the releases of a file, which are read once, in their order.
+def charge_history(door: Door, rows: Iterable[Release], episodes: Mapping[int, Episode], asked: int) -> None:
+    """Charge the door's account for the releases of a file, which are read once, in their order, and check all of it.
 
     Refuses a file whose releases or open sums are not those of its settings, or hold more than was asked for.
     """

@@ -19,8 +19,8 @@ from private_bandits.state import PrivateState, PublicState
 from private_bandits.storage.decisions import OpenDecisions
 from private_bandits.storage.formats import FORMAT, refuse_damage
 from private_bandits.storage.ownership import OwnedFile, check_agents_file
+from private_bandits.storage.parsing import OpenEpisode, load_endings, load_settings, load_sums
 from private_bandits.storage.reading import read_file, stored_releases
-from private_bandits.storage.records import OpenEpisode, load_endings, load_settings, load_sums
 from private_bandits.storage.rows import LedgerRows
 from private_bandits.storage.sqlite import SqliteStore, Taken
 
@@ -48,7 +48,7 @@ class AgentFile:
         self._owned.close()
 
     def releases(self) -> Iterator[Release]:
-        """Read the rows of the ledger, oldest first. Not all of them stay in memory."""
+        """Read the rows of the ledger, oldest first, once and to the end. Not all of them stay in memory."""
         return self._rows.read(stored_releases(self._path, self._contents), self._contents.version < FORMAT)
 
     def load(self, open_episode: OpenEpisode) -> tuple[PublicState, PrivateState]:
@@ -99,6 +99,12 @@ class AgentFile:
         refuse_damage(str(self._path), check)
 
     def take_over(self) -> SqliteStore:
-        """Write that the file has a new owner, and return the store that goes on with it."""
+        """Write that the file has a new owner, and return the store that goes on with it.
+
+        All releases have to be read before: they are written anew where the file is of an older format.
+        """
+        read, there = len(self._rows), self._contents.releases
+        if read != there:
+            raise AssertionError(f"{read} of {there} releases were read, and the file is to be taken over")
         taken = Taken(self._contents, self._public.ended, self._private.episodes, self._decisions, self._rows)
         return refuse_damage(str(self._path), lambda: SqliteStore.resume(self._path, self._owned, taken))

@@ -45,6 +45,9 @@ class LedgerRows:
             self.append(row)
             yield row
 
+    def __len__(self) -> int:
+        return self._count
+
     def append(self, row: Release) -> None:
         """Note one more."""
         self._latest.append(row)

@@ -21,7 +21,7 @@ from private_bandits.policies import Offer
 from private_bandits.state import Ending, Endings, OpenDecision, PublicState, Settings
 from private_bandits.storage.contract import StoreFailed, read_failed, write_failed
 from private_bandits.storage.damage import ROW, Hidden, checksum, database_failure, total
-from private_bandits.storage.decisions import COLUMNS, OpenDecisions, checked_rows, weight_of
+from private_bandits.storage.decisions import COLUMNS, OpenDecisions, checked_rows, checksum_share
 from private_bandits.storage.formats import FORMAT, Contents, Row, agent_checksum, refuse_damage
 from private_bandits.storage.ownership import (
     LOG_NEEDED,
@@ -138,7 +138,7 @@ class SqliteStore:
         """Write the new owner's generation, and remember the checksums of what is going to change."""
         self._total, self._arrivals = found.total, found.arrivals
         older = found.version < FORMAT
-        statements = self._new_tables(found) if older else [self._rewritten_rows()]
+        statements = self._new_tables(found) if older else self._rewritten_rows()
         for table, rows in (("episodes", found.episodes), ("kept", found.kept)):
             for row in rows.value:
                 self._checksums[table, PLACES[table](row)] = checksum(table, *row)
@@ -149,11 +149,14 @@ class SqliteStore:
         self._owned.fold_log()
         self._rows.older = {}
 
-    def _rewritten_rows(self) -> Statement:
+    def _rewritten_rows(self) -> list[Statement]:
         """Write the rows of the ledger anew that are not as this version writes them."""
-        for number, (_, before) in self._rows.older.items():
-            self._checksums["ledger", number] = before
-        return self._put("ledger", [_ledger_row(row) for row, _ in self._rows.older.values()])
+        older = self._rows.older
+        self._total -= total(before for _, before in older.values())
+        return [
+            ("DELETE FROM ledger WHERE number = ?", Hidden([(number,) for number in older])),
+            self._put("ledger", [_ledger_row(row) for row, _ in older.values()]),
+        ]
 
     def _new_tables(self, found: Contents) -> list[Statement]:
         """Replace the tables of an older format by those of this one, with the same rows and their checksums."""
@@ -162,7 +165,7 @@ class SqliteStore:
         statements += empty_tables(found.settings)
         statements.append(inserted("policy", [(found.learned, found.policy)]))
         statements.append(inserted("decisions", found.decisions.value))
-        self._total = sum(map(weight_of, found.decisions.value))
+        self._total = sum(map(checksum_share, found.decisions.value))
         tables = {
             "episodes": found.episodes.value,
             "kept": found.kept.value,

@@ -21,7 +21,7 @@ CHANGING = ("episodes", "kept")
 
 
 INSERT = {
-    table: f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * columns)})"  # noqa: S608
+    table: f"INSERT{'' if table == 'ledger' else ' OR REPLACE'} INTO {table} VALUES ({', '.join('?' * columns)})"
     for table, columns in {
         "settings": 2,
         "policy": 3,
