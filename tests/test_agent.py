@@ -504,7 +504,7 @@ def test_a_closed_agent_is_read_but_not_used() -> None:
         agent.tell(decision, 1.0)
     assert len(agent.ledger) == 1
     for call in (agent.ask, lambda: agent.tell(decision, 1.0), lambda: agent.tell_many([])):
-        with pytest.raises(AgentClosed, match=r"Agent\.open"):
+        with pytest.raises(AgentClosed, match="make a new one"):
             call()
     agent.close()
 
@@ -603,3 +603,42 @@ def test_every_policy_shows_finite_numbers_alone_in_the_most_extreme_ranges(rewa
             assert all(map(math.isfinite, numbers_in(shown))), policy_id(policy)
         assert len(agent.ledger), policy_id(policy)
         agent.guarantee()
+
+
+# What callers hand in.
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: pb.Agent(pb.AdaCUCB), "got the class AdaCUCB: call it"),  # type: ignore[arg-type]
+        (lambda: pb.Agent(pb.AdaCUCB(2, pb.zCDP(1)), path=5), "path must name a file.*got 5"),  # type: ignore[arg-type]
+        (lambda: pb.Agent(pb.AdaCUCB(2, pb.zCDP(1)), path=""), "path must name a file.*got ''"),
+        (lambda: pb.Agent(pb.AdaCUCB(2, pb.zCDP(1)), path="a\0b"), "path must name a file"),
+        (lambda: pb.Agent.open(None), "path must name a file.*got None"),  # type: ignore[arg-type]
+        (lambda: pb.Agent(pb.AdaCUCB(2, pb.zCDP(1)), noise=5), "noise must be a source.*got int"),  # type: ignore[arg-type]
+        (lambda: new_agent().ask(0), "n must be a whole number of at least 1, got 0"),
+        (lambda: new_agent().tell_many(None), r"a list of \(decision, reward\), got a value of type NoneType"),  # type: ignore[arg-type]
+        (lambda: new_agent().tell("A", 1.0), r"tell what ask\(\) returned, or its id"),
+        (lambda: new_agent().tell(3, 1.0), "expected a decision or its id"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_argument_is_refused_with_its_value_and_a_remedy(call: Callable[[], Any], words: str) -> None:
+    with pytest.raises(pb.errors.PrivateBanditsError, match=words):
+        call()
+
+
+def test_a_refusal_in_a_batch_says_which_one_it_is_of() -> None:
+    agent = new_agent()
+    decisions = agent.ask(3)
+    with pytest.raises(InvalidInput, match="NaN") as refused:
+        agent.tell_many([(decisions[0], 1.0), (decisions[1], math.nan), (decisions[2], 1.0)])
+    assert refused.value.__notes__ == ["this is number 2 of the 3 in the batch: nothing was changed"]
+    assert agent.open_decisions == decisions
+
+
+def test_an_agent_in_memory_does_not_say_that_it_can_be_resumed() -> None:
+    agent = new_agent()
+    agent.close()
+    with pytest.raises(AgentClosed, match="was closed: it was in memory, make a new one"):
+        agent.ask()

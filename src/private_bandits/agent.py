@@ -11,9 +11,9 @@ import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, overload
 
+from private_bandits.arguments import as_list
 from private_bandits.bandit import Bandit
 from private_bandits.budget import check_probability
 from private_bandits.errors import AgentBusy, AgentClosed
@@ -25,6 +25,7 @@ from private_bandits.release import NoiseSource
 from private_bandits.rewards import RewardRange
 from private_bandits.state import Decision, DecisionCounts, Settings
 from private_bandits.storage.contract import Store, StoreFailed
+from private_bandits.storage.ownership import file_path
 from private_bandits.storage.resuming import AgentFile
 from private_bandits.warm_start import logged_rewards, required_columns
 from private_bandits.wiring import new_bandit, promise_kept, resumed_bandit
@@ -118,7 +119,7 @@ class Agent:
 
         Raises: AgentBusy while another agent has the file open; AgentFileInvalid if the file is damaged.
         """
-        stored = AgentFile(Path(path), without_log)
+        stored = AgentFile(file_path(path), without_log)
         try:
             parts = resumed_bandit(cls.bandit_type, stored, noise)
             agent = cls.__new__(cls)
@@ -178,7 +179,7 @@ class Agent:
 
     def tell_many(self, rewards: Iterable[tuple[Any, ...]]) -> None:
         """Take many (decision, reward) or (decision, reward, played), all checked before any is taken."""
-        items = list(rewards)  # before the lock: a generator may do anything
+        items = as_list(rewards)  # before the lock: a generator may do anything
         refused = self._run(self._bandit.tell_many, items)
         if refused is not None:
             raise refused
@@ -236,10 +237,8 @@ class Agent:
         if delta is None:
             delta = getattr(settings.policy.promise, "delta", 1e-6)
         check_probability("delta", delta)
-        return promise_kept(settings, self._bandit.door, self._run(self._look, self._spent), delta)
-
-    def _spent(self) -> float:
-        return self._bandit.door.account.total
+        spent: float = self._run(self._look, lambda: self._bandit.door.account.total)
+        return promise_kept(settings, self._bandit.door, spent, delta)
 
     @property
     def ledger(self) -> Ledger:

@@ -53,6 +53,17 @@ def check_person(person: str | None, limit: int | None) -> str:
     return person
 
 
+def as_list(rewards: Any) -> list[Any]:
+    """Return the items of a batch."""
+    try:
+        items = iter(rewards)
+    except TypeError:
+        raise InvalidInput(
+            f"tell_many takes a list of (decision, reward), got a value of type {type(rewards).__name__}"
+        ) from None
+    return list(items)
+
+
 def told_parts(item: Any) -> tuple[Any, Any, Any]:
     """Return decision, reward and action played of one item of a batch."""
     parts = tuple(item) if isinstance(item, (tuple, list)) else ()

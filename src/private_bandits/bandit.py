@@ -175,7 +175,7 @@ class Bandit(Learning):
         Returns the refusal of the first that could not be taken, if there is one. Those before it are taken.
         """
         self.check_running()
-        batch = [self._check_told(*told_parts(item)) for item in items]
+        batch = self._checked_batch(items)
         seen: set[str] = set()
         for decision, _, _ in batch:
             if decision.id in seen:
@@ -196,6 +196,17 @@ class Bandit(Learning):
         else:
             return refused
         raise failure
+
+    def _checked_batch(self, items: Sequence[Any]) -> list[Told]:
+        """Return the rewards of a batch, each checked. A refusal says which one it is of."""
+        batch: list[Told] = []
+        try:
+            for item in items:
+                batch.append(self._check_told(*told_parts(item)))  # noqa: PERF401  (the error needs their number)
+        except PrivateBanditsError as error:
+            error.add_note(f"this is number {len(batch) + 1} of the {len(items)} in the batch: nothing was changed")
+            raise
+        return batch
 
     def give_up(self, decision: Decision | str) -> None:
         """Close a decision whose reward will never come."""
@@ -454,7 +465,10 @@ class Bandit(Learning):
         number = self._number_of(key)
         if number is not None:
             raise ClosedDecision(f"decision {key} is closed: {self._how_it_ended(number)}")
-        raise UnknownDecision(f"decision {key!r} was not handed out by this agent, or was lost with a part of its file")
+        raise UnknownDecision(
+            f"decision {key!r} was not handed out by this agent, or was lost with a part of its file: "
+            "tell what ask() returned, or its id"
+        )
 
     def _number_of(self, key: str) -> int | None:
         """Return the number of a decision that was handed out, and not lost; None of any other id."""

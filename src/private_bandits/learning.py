@@ -112,7 +112,10 @@ class Learning:
         if self.failed is not None:
             raise PolicyFailed(
                 f"{self.failed}. Everything released is in the agent's ledger, and nothing is drawn again. Mend the "
-                "policy, whose learn gets the last row of the ledger, and resume with Agent.open(path) if it has a file"
+                f"policy, whose learn gets the last row of the ledger{self._how_to_go_on()}"
             )
         reason = self.ended or "was interrupted"
-        raise AgentClosed(f"the agent {reason}: resume it with Agent.open(path) if it has a file")
+        raise AgentClosed(f"the agent {reason}{self._how_to_go_on()}")
+
+    def _how_to_go_on(self) -> str:
+        return ": resume it with Agent.open(path)" if self._lasting else ": it was in memory, make a new one"

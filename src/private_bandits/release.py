@@ -72,6 +72,8 @@ class Door:
         self._moments = moments
         unit = 1 if factor is None else factor.unit
         self.grid = Grid.for_noise(_noise_per_step(self._per_release), weight_room, unit)
+        if noise is not None and not callable(getattr(noise, "calibrate", None)):
+            raise InvalidInput(f"noise must be a source of noise, with a method calibrate, got {type(noise).__name__}")
         self.noise: NoiseSource = noise or (ExactNoise() if seed is None else SeededNoise(seed))
         """Where noise comes from. Tests and audits may put their own here."""
 

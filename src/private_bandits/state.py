@@ -41,7 +41,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
-            raise InvalidInput(f"policy must be a policy such as AdaCUCB(...), got {type(self.policy).__name__}")
+            shown = type(self.policy).__name__
+            if isinstance(self.policy, type):
+                shown = f"the class {self.policy.__name__}: call it with its arms and its budget"
+            raise InvalidInput(f"policy must be a policy such as AdaCUCB(...), got {shown}")
         if self.unit not in ("reward", "person"):
             raise InvalidInput(f"unit must be 'reward' or 'person', got {self.unit!r}")
         if self.unit == "person" and self.max_rewards_per_person is None:
@@ -96,7 +99,8 @@ def whole_number(name: str, value: int | None, least: int, most: int = 2**62) ->
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, Integral) or not least <= value <= most:
-        raise InvalidInput(f"{name} must be a whole number from {least} to {most:g}, got {value!r}")
+        allowed = f"of at least {least}" if most >= 2**62 else f"from {least} to {most:g}"
+        raise InvalidInput(f"{name} must be a whole number {allowed}, got {value!r}")
     return int(value)
 
 

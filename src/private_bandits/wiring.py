@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from private_bandits.arguments import encoded
@@ -20,6 +19,7 @@ from private_bandits.state import PrivateState, PublicState, Settings
 from private_bandits.storage.contract import Store, StoredBandit
 from private_bandits.storage.history import charge_history
 from private_bandits.storage.memory import MemoryStore
+from private_bandits.storage.ownership import file_path
 from private_bandits.storage.sqlite import SqliteStore
 
 
@@ -65,7 +65,7 @@ def new_bandit(
     public = PublicState(served.start(bounds.low, bounds.high), Waiting(len(policy.arm_names)))
     store: Store = MemoryStore(settings.token)
     if path is not None:  # last: what is refused leaves no file
-        store = SqliteStore.create(Path(path), settings, encoded(served.dump_state(public.policy)))
+        store = SqliteStore.create(file_path(path), settings, encoded(served.dump_state(public.policy)))
     return kind(settings, door, public, PrivateState(), store), store
 
 

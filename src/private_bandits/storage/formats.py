@@ -42,6 +42,7 @@ SCHEMA = (
 COUNTED = ("decisions", "closed", "generations", "episodes", "kept", "ledger", "people")
 """Tables whose checksums the total in `agent` is of. The others have one row each."""
 
+NO_AGENT = "is not an agent's file: name one that Agent(policy, path=...) made"
 RESTORE = ". Restore a backup only if nothing was released after it was made: it would be released anew"
 
 Row = tuple[Any, ...]
@@ -102,8 +103,8 @@ def refuse_damage(path: str, read: Callable[[], T]) -> T:
         refusal = error.with_traceback(None)
     except sqlite3.Error as error:
         no_database = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB
-        trouble = "is not an agent's file" if no_database else f"cannot be opened: {database_failure(error)}"
-        refusal = AgentFileInvalid(f"{path} {trouble}")
+        trouble = f"cannot be opened: {database_failure(error)}{RESTORE}"
+        refusal = AgentFileInvalid(f"{path} {NO_AGENT if no_database else trouble}")
     except Exception:
         refusal = AgentFileInvalid(f"{path} is damaged: it cannot be read{RESTORE}")
     except BaseException as interrupt:

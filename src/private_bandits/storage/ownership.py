@@ -17,7 +17,7 @@ import weakref
 from pathlib import Path
 from typing import ClassVar
 
-from private_bandits.errors import AgentBusy, AgentClosed, AgentFileInvalid, AgentFileMissing
+from private_bandits.errors import AgentBusy, AgentClosed, AgentFileInvalid, AgentFileMissing, InvalidInput
 from private_bandits.storage.damage import database_failure
 
 try:
@@ -129,6 +129,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_abandon_in_child)
 
 
+def file_path(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file as a caller gave it. Refuses what is no path."""
+    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path) or not os.fspath(path):
+        raise InvalidInput(f"path must name a file, as a text or a pathlib.Path, got {path!r}")
+    return Path(path)
+
+
 def make_private_file(path: Path) -> None:
     """An empty file that its owner alone can read; what stands there already is left for later checks."""
     _refuse_folder(path)
@@ -136,8 +143,12 @@ def make_private_file(path: Path) -> None:
         raise AgentFileInvalid(f"{path} is a link that leads nowhere")
     if not path.parent.is_dir():
         raise AgentFileMissing(f"the folder {path.parent} does not exist: make it first")
-    with contextlib.suppress(FileExistsError):
+    try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be made: {error.strerror}. Choose another place for the file") from None
     if path.stat().st_size == 0:
         path.chmod(0o600)  # also where an empty file stood; its log takes over the mode
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from private_bandits.errors import AgentFileInvalid
 from private_bandits.storage.damage import texts
 from private_bandits.storage.decisions import checked_rows
-from private_bandits.storage.formats import CHECKED, Contents, read_contents
+from private_bandits.storage.formats import CHECKED, NO_AGENT, Contents, read_contents
 from private_bandits.storage.ownership import APPLICATION_ID, busy, is_locked, log_of, size_of
 
 LEAST_LOG = 32 + 24 + 512
@@ -150,7 +150,7 @@ def _reading(path: Path, with_log: bool) -> Iterator[sqlite3.Connection]:
 
 def _checked(connection: sqlite3.Connection) -> Contents:
     if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
-        raise AgentFileInvalid("is not an agent's file")
+        raise AgentFileInvalid(NO_AGENT)
     return read_contents(connection)
 
 
