@@ -413,6 +413,12 @@ def test_a_policy_waits_for_what_it_says_and_subclasses_wait_for_all() -> None:
         pass
 
     assert [one.waits_for for one in (pb.AdaCUCB, Index, Hasty, pb.TreeUCB)] == ["none"] * 4
+
+    class Mistaken(pb.AdaCUCB):
+        waits_for = "own"  # type: ignore[assignment]
+
+    with pytest.raises(InvalidInput, match="waits_for of Mistaken must be 'all' or 'none', got 'own'"):
+        pb.Agent(Mistaken(2, pb.zCDP(1.0)))
     assert [one.waits_for for one in (Due, Mixed, pb.AdaCOFUL, pb.AdaCGOPE, pb.DPSE)] == ["all"] * 5
 
 

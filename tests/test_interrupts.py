@@ -17,10 +17,13 @@ import numpy as np
 import pytest
 
 import private_bandits as pb
+from private_bandits import ledger as ledger_module
 from private_bandits.agent import bandit_of
+from private_bandits.bandit import Bandit
 from private_bandits.errors import AgentBusy, AgentClosed, ClosedDecision, PolicyFailed
 from private_bandits.ledger import Release
 from private_bandits.policies.doubling import DoublingState
+from private_bandits.storage import rows as rows_module
 from tests.kill_worker import HeldAgain
 from tests.test_store import connection_of
 
@@ -470,3 +473,51 @@ def test_an_interrupted_look_keeps_no_release_from_its_file(tmp_path: Path, stri
             break
     assert not cut
     assert at > 20
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_ledger_that_is_read_later_does_not_bring_back_an_agent_that_was_interrupted_twice(
+    durable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second interrupt strikes before the agent has ended: half of a change is left, and may not be written."""
+    for module in (ledger_module, rows_module):
+        monkeypatch.setattr(module, "FEW", 2)
+    path = tmp_path / "agent.db" if durable else None
+    agent = pb.Agent(pb.AdaCUCB(2, pb.zCDP(5.0)), path=path)
+    agent.tell_many([(decision, 1.0) for decision in agent.ask(12)])
+    before = agent.ledger
+    rows = before.rows
+    decisions = agent.ask(40)
+    settle, end = Bandit.settle, pb.Agent._ended_after
+    struck: list[str] = []
+
+    def strike(where: str, self: Any) -> None:
+        if where not in struck and (where == "end" or self.unlearned):
+            struck.append(where)
+            raise KeyboardInterrupt
+
+    def settle_or_strike(self: Bandit) -> None:
+        strike("settle", self)
+        settle(self)
+
+    def end_or_strike(self: pb.Agent, error: BaseException) -> BaseException:
+        strike("end", self)
+        return end(self, error)
+
+    def tell_all() -> None:
+        for decision in decisions:
+            agent.tell(decision, 1.0)
+
+    monkeypatch.setattr(Bandit, "settle", settle_or_strike)
+    monkeypatch.setattr(pb.Agent, "_ended_after", end_or_strike)
+    with pytest.raises(KeyboardInterrupt):
+        tell_all()
+    assert struck == ["settle", "end"]
+    for look in (lambda: before[0], lambda: agent.ledger, agent.estimates, lambda: agent.ask(), lambda: agent.counts):
+        with pytest.raises(AgentClosed, match="was interrupted"):
+            look()
+    agent.close()
+    monkeypatch.undo()
+    if path is not None:
+        with pb.Agent.open(path) as again:
+            assert again.ledger.rows == rows

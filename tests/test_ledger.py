@@ -289,7 +289,7 @@ def test_an_account_does_not_grow_with_the_number_of_releases(label: Callable[[i
 
 
 def test_labels_of_another_form_stand_for_themselves() -> None:
-    ledger = ledger_of([({"all": 1.0}, 0.5), ({"all-1": 1.0}, 0.5), ({"x/y-2": 1.0}, 0.5)])
+    ledger = ledger_of([({"all": 1.0}, 0.5), ({"all-1": 1.0}, 0.5), ({"x/y-2": 1.0}, 0.5), ({"0/5-3": 1.0}, 0.5)])
     assert ledger.total == 0.5
 
 

@@ -93,6 +93,7 @@ class Bandit(Learning):
         self._limit = settings.max_rewards_per_person
         self._hides_offers = self.policy.private_contexts
         self._waits = self.policy.waits_for == "all"
+        self._declared = self.policy.declared_weight  # read once, not between a draw and its record
         self._prefix = f"{settings.token}-{public.generation}-"
         self._range, self._steps = settings.reward_range, door.grid.steps
         self._give_up_after = settings.give_up_after
@@ -290,7 +291,7 @@ class Bandit(Learning):
 
     def open_episode(self, key: int, number: int, dimension: int) -> Episode:
         """Return an empty sum."""
-        return self.door.open_episode(key, number, dimension, self.policy.declared_weight)
+        return self.door.open_episode(key, number, dimension, self._declared)
 
     def _within_limit(self, person: str) -> bool:
         return self._limit is None or self.records.rewards_of(person) < self._limit

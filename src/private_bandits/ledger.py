@@ -164,7 +164,7 @@ def label_span(episode: str) -> tuple[str, int, int]:
     """Return the key of a label, and its first and last episode; a label of another form is an episode of its own."""
     key, _, numbers = episode.rpartition("/")
     first, _, last = numbers.partition("-")
-    if not (first.isdecimal() and (last or first).isdecimal()):
+    if not (first.isdecimal() and (last or first).isdecimal()) or int(last or first) < int(first):
         return episode, 0, 0
     return key, int(first), int(last or first)
 

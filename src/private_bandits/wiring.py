@@ -106,6 +106,8 @@ def _check_declared(policy: Policy[Any]) -> None:
             f"{type(policy).__name__} has a factor and a combination, and sums that leave together hold no earlier "
             "episode again: leave one of the two out"
         )
+    if policy.waits_for not in ("all", "none"):
+        raise InvalidInput(f"waits_for of {type(policy).__name__} must be 'all' or 'none', got {policy.waits_for!r}")
     for name in ("tree_levels", "weight_room", "declared_weight"):
         value = getattr(policy, name)
         if type(value) is not int or value < 0:  # a number of fixed size would wrap around where it is squared

@@ -18,7 +18,7 @@ import pytest
 import private_bandits as pb
 from private_bandits import ledger as ledger_module
 from private_bandits.agent import bandit_of
-from private_bandits.errors import AgentBusy, ClosedDecision, UnknownDecision
+from private_bandits.errors import AgentBusy, AgentFileInvalid, ClosedDecision, UnknownDecision
 from private_bandits.state import DecisionCounts, Ending, OpenDecision
 from private_bandits.storage import decisions
 from private_bandits.storage import rows as rows_module
@@ -173,6 +173,27 @@ def test_all_releases_are_read_again_though_few_are_at_hand(
             with pytest.raises(AgentBusy):
                 _ = ledger.rows  # another agent has what it would have to read
     agent.close()
+
+
+def test_a_ledger_says_if_the_file_that_it_is_read_from_lacks_releases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier copy of the file stands in its place."""
+    for module in (ledger_module, rows_module):
+        monkeypatch.setattr(module, "FEW", 3)
+    path = tmp_path / "agent.db"
+    with pb.Agent(TREE, path=path) as agent:
+        agent.tell_many([(decision, 0.5) for decision in agent.ask(4)])
+    earlier = path.read_bytes()
+    with pb.Agent.open(path) as agent:
+        agent.tell_many([(decision, 0.5) for decision in agent.ask(15)])
+        ledger = agent.ledger
+    path.write_bytes(earlier)
+    for look in (lambda: list(ledger), lambda: ledger[5], lambda: ledger[2:9], lambda: ledger.rows):
+        with pytest.raises(AgentFileInvalid, match="lacks releases that its agent made"):
+            look()
+    assert ledger[0].number == 1
+    assert ledger[-1].number == 19
 
 
 # How decisions end.

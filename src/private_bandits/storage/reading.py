@@ -82,8 +82,17 @@ def releases_between(path: Path, settings: str, first: int, last: int) -> list[t
     with _reading(path, with_log=True) as connection:
         if list(texts(connection.execute("SELECT text FROM settings"))) != [(settings,)]:
             raise AgentFileInvalid("is another agent's file by now")
-        query = "SELECT number, release, checksum FROM ledger WHERE number BETWEEN ? AND ? ORDER BY number"
-        return list(checked_rows("ledger", connection.execute(query, (first, last))))
+        return ledger_rows(connection, first, last)
+
+
+def ledger_rows(connection: sqlite3.Connection, first: int, last: int) -> list[tuple[int, str]]:
+    """Read the rows of a ledger from one number to another. Refuses a ledger that lacks one of them."""
+    query = "SELECT number, release, checksum FROM ledger WHERE number BETWEEN ? AND ? ORDER BY number"
+    # All of it at once: what an interrupt leaves half-read would keep the log from being folded into the file.
+    found = list(checked_rows("ledger", connection.execute(query, (first, last)).fetchall()))
+    if [number for number, _ in found] != list(range(first, last + 1)):
+        raise AgentFileInvalid("lacks releases that its agent made: it is an earlier copy, or damaged")
+    return found
 
 
 def _log_lost(log: str, trouble: str) -> AgentFileInvalid:

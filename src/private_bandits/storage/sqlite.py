@@ -28,7 +28,7 @@ from private_bandits.storage.ownership import (
     OwnedFile,
     make_private_file,
 )
-from private_bandits.storage.reading import releases_between
+from private_bandits.storage.reading import ledger_rows, releases_between
 from private_bandits.storage.rows import LedgerRows, StoredRow
 from private_bandits.storage.tables import (
     CHANGING,
@@ -228,9 +228,7 @@ class SqliteStore:
         self._owned.check_process()
         if self._is_closed:
             return refuse_damage(str(self.path), lambda: releases_between(self.path, self._settings, first, last))
-        query = "SELECT number, release, checksum FROM ledger WHERE number BETWEEN ? AND ? ORDER BY number"
-        look = partial(self.connection.execute, query, (first, last))
-        return self._read_or_ended("ledger", lambda: list(checked_rows("ledger", look().fetchall())))
+        return self._read_or_ended("ledger", lambda: ledger_rows(self.connection, first, last))
 
     def _decision_row(self, number: int) -> list[Row]:
         return self._looked_up("decisions", COLUMNS, "number", number)
@@ -249,7 +247,7 @@ class SqliteStore:
         except (sqlite3.Error, UnicodeDecodeError) as error:
             trouble = database_failure(error)
         except AgentFileInvalid:
-            trouble = f"a row of {table} does not have its checksum"
+            trouble = f"a row of {table} is missing, or does not have its checksum"
         raise read_failed(trouble)
 
     # What changed.
