@@ -22,7 +22,7 @@ from private_bandits.errors import InvalidInput
 from private_bandits.experiments import cluster
 from private_bandits.experiments.data import EXPERIMENTS
 from private_bandits.experiments.runner import Compute, run
-from private_bandits.simulation import run as simulations
+from private_bandits.simulation import engines
 from private_bandits.simulation.workers import Finished, Job, Shares
 from tests.experiments.small import LINEAR, contextual, here, planned
 
@@ -81,7 +81,7 @@ def frames(folder: Path, how: Compute) -> dict[str, pd.DataFrame]:
 def test_a_killed_worker_costs_only_its_tasks(
     cluster_of_two: tuple[str, Process], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulations, "BLOCK", 2)
+    monkeypatch.setattr(engines, "BLOCK", 2)
     address, victim = cluster_of_two
     times: Counter[int] = Counter()
 

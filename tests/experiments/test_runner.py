@@ -16,7 +16,7 @@ from private_bandits.experiments import cache as caches
 from private_bandits.experiments.build import study_of
 from private_bandits.experiments.data import Experiment
 from private_bandits.experiments.runner import COLUMNS, Compute, run
-from private_bandits.simulation import run as simulations
+from private_bandits.simulation import engines
 from private_bandits.simulation.workers import Finished, Job, Shares, compute
 from tests.experiments.small import FINITE, LINEAR, PLACEMENT, contextual, here, planned
 
@@ -139,7 +139,7 @@ def test_damaged_blocks_are_computed_again(damage: str, tmp_path: Path) -> None:
 
 
 def test_an_interrupt_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulations, "BLOCK", 1)
+    monkeypatch.setattr(engines, "BLOCK", 1)
     experiments = [FINITE, LINEAR]
 
     def stop_after_five(jobs: Sequence[Job], report: Shares) -> Finished:

@@ -20,6 +20,7 @@ from private_bandits.factor import HALF_BEFORE, Factor
 from private_bandits.policies.doubling import episode_length
 from private_bandits.policies.memory import Spread, readings
 from private_bandits.policies.tails import upper_bound
+from private_bandits.simulation.engines import DOUBLING, ONE_BY_ONE, engine_for
 
 
 def doubling(releases: int, first: int = 1, opening: int = 1) -> tuple[int, ...]:
@@ -416,7 +417,7 @@ def test_an_index_of_its_own_is_not_ignored_by_the_variant_that_has_none() -> No
 
     with pytest.raises(InvalidInput, match=r'Curious has an index of its own.*variant="paper"'):
         Curious(2, pb.zCDP(1))
-    assert Curious(2, pb.zCDP(1), variant="paper").engine == "doubling"
+    assert engine_for(Curious(2, pb.zCDP(1), variant="paper")) is DOUBLING
 
 
 @pytest.mark.parametrize("base", [pb.AdaCUCB, pb.AdaPUCB])
@@ -433,7 +434,8 @@ def test_what_a_subclass_changes_is_simulated(base: Any) -> None:
     budget = pb.NoPrivacy()
     regret = pb.simulate({"a": Alternating(2, budget)}, pb.Bernoulli([1.0, 0.0]), 100, runs=1).final["a"]
     assert regret == 50
-    assert Renamed(2, budget).engine == "doubling"
+    assert engine_for(Renamed(2, budget)) is DOUBLING
+    assert engine_for(Alternating(2, budget)) is ONE_BY_ONE
 
 
 def test_wide_ranges_keep_their_noise_finite() -> None:

@@ -6,7 +6,7 @@ import math
 import subprocess
 import sys
 import tracemalloc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,8 @@ from scipy import stats
 import private_bandits as pb
 from private_bandits.budget import Budget
 from private_bandits.errors import InvalidInput
-from private_bandits.simulation import contextual, run
+from private_bandits.simulation import contextual
+from private_bandits.simulation.engines import FROZEN, SERVED, Served
 from private_bandits.simulation.frozen import GROWTH, LIMIT, REGRET, SLACK, WIDTH
 from private_bandits.simulation.seeds import Seeds
 from private_bandits.simulation.stretches import advance
@@ -393,7 +394,7 @@ def test_numbers_do_not_depend_on_processes_blocks_or_other_policies(monkeypatch
     expected = pb.simulate({"a": policies["a"]}, ENVIRONMENT, 3000, runs=7, seed=2).curves["a"]
     assert len(np.unique(expected[:, -1])) == 7
     for processes, steps in ((1, 10**6), (1, 6000), (3, 3000), (2, 1)):
-        monkeypatch.setattr(run, "STEPS", steps)
+        monkeypatch.setitem(SERVED, pb.AdaCOFUL, Served(replace(FROZEN, steps=steps), None))
         result = pb.simulate(policies, ENVIRONMENT, 3000, runs=7, seed=2, processes=processes)
         assert list(result.curves) == ["b", "a"]
         np.testing.assert_array_equal(result.curves["a"], expected)

@@ -14,7 +14,16 @@ import pytest
 
 import private_bandits as pb
 from private_bandits.errors import InvalidInput
-from private_bandits.simulation import run
+from private_bandits.simulation import engines
+from private_bandits.simulation.engines import (
+    CONTEXTS_ONE_BY_ONE,
+    DOUBLING,
+    ELIMINATION,
+    ONE_BY_ONE,
+    SERVED,
+    engine_for,
+)
+from tests.support import EVERY_POLICY
 
 ENVIRONMENT = pb.Bernoulli([0.8, 0.6, 0.3])
 
@@ -30,7 +39,7 @@ def test_numbers_do_not_depend_on_the_other_policies_or_their_order() -> None:
 
 
 def test_numbers_do_not_depend_on_the_number_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "BLOCK", 5)
+    monkeypatch.setattr(engines, "BLOCK", 5)
     one = pb.simulate({"a": policy(1), "b": policy(2)}, ENVIRONMENT, 10**4, runs=12, seed=2, processes=1)
     two = pb.simulate({"a": policy(1), "b": policy(2)}, ENVIRONMENT, 10**4, runs=12, seed=2, processes=2)
     for name in ("a", "b"):
@@ -100,7 +109,9 @@ class Stubborn(pb.AdaCUCB):
     """A user's policy that no fast engine knows."""
 
     name: ClassVar[str] = ""
-    engine: ClassVar[str] = "steps"
+
+    def due(self, state: Any, key: int, count: int, arrived: Any) -> bool:
+        return super().due(state, key, count, arrived)
 
 
 def test_a_policy_without_a_fast_engine_is_run_step_by_step() -> None:
@@ -108,3 +119,34 @@ def test_a_policy_without_a_fast_engine_is_run_step_by_step() -> None:
     alone = pb.simulate({"b": policy(1)}, ENVIRONMENT, 200, runs=2)
     assert mixed.final["a"].shape == (2,)
     np.testing.assert_array_equal(mixed.curves["b"], alone.curves["b"])
+
+
+# Engines.
+
+
+def test_every_policy_shipped_has_a_fast_engine_and_every_engine_its_module() -> None:
+    for one in EVERY_POLICY:
+        found = engine_for(one)
+        assert found not in (ONE_BY_ONE, CONTEXTS_ONE_BY_ONE)
+        assert found.shares_contexts is (one.setting == "contextual")
+    for engine in {served.engine for served in SERVED.values()} | {ONE_BY_ONE, CONTEXTS_ONE_BY_ONE}:
+        assert callable(engine.load().regret_curves)
+        assert engine.seconds_for(3, 100) > 0
+
+
+def test_a_subclass_is_simulated_by_an_engine_that_sees_what_it_changes() -> None:
+    class Mixin:
+        def due(self, *arguments: Any) -> bool:
+            return bool(super().due(*arguments))  # type: ignore[misc]
+
+    class Mixed(Mixin, pb.AdaPUCB):
+        name = ""
+
+    class Later(Mixed):
+        name = ""
+
+    class Renamed(pb.DPSE):
+        name = ""
+
+    expected = {Mixed: ONE_BY_ONE, Later: ONE_BY_ONE, Renamed: ELIMINATION, pb.AdaPUCB: DOUBLING}
+    assert {kind: engine_for(kind(2, pb.PureDP(1))) for kind in expected} == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ from private_bandits.budget import Budget
 from private_bandits.policies import Policy
 from private_bandits.policies.optimism import Optimism
 from private_bandits.simulation import contextual, contextual_steps
-from private_bandits.simulation import run as simulation
 from private_bandits.simulation.algebra import invert
 from private_bandits.simulation.compiled import compiled
+from private_bandits.simulation.engines import CONTEXTS_ONE_BY_ONE, SERVED, STEPWISE, Served, engine_for
 from private_bandits.simulation.seeds import Seeds
 from private_bandits.simulation.stepwise import play_run
 
@@ -177,7 +177,9 @@ def test_numbers_do_not_depend_on_threads_or_other_policies(monkeypatch: pytest.
         "rare": pb.AdaCOFULPrivate(3, budget),
     }
     alone = pb.simulate({"b": policies["tree"]}, environment, 2500, runs=5, seed=2, checkpoints=[50])
-    monkeypatch.setattr(simulation, "STEPS", 5000)  # a block is of two runs
+    small = Served(replace(STEPWISE, steps=5000), None)  # a block is of two runs
+    for policy in policies.values():
+        monkeypatch.setitem(SERVED, type(policy), small)
     among = pb.simulate(policies, environment, 2500, runs=5, seed=2, checkpoints=[50], processes=2)
     np.testing.assert_array_equal(alone.curves["b"], among.curves["tree"])
     assert len(np.unique(alone.final["b"])) == 5
@@ -195,7 +197,8 @@ class Stubborn(pb.LinPrivShared):
 
 def test_a_subclass_is_played_as_it_is() -> None:
     environment = world(3, 4, "strict")
-    assert (pb.LinPrivShared.engine, Stubborn.engine) == ("stepwise", "steps")
+    engines = [engine_for(kind(3, pb.NoPrivacy())) for kind in (pb.LinPrivShared, Stubborn)]
+    assert engines == [STEPWISE, CONTEXTS_ONE_BY_ONE]
     found = pb.simulate({"own": Stubborn(3, pb.NoPrivacy())}, environment, 100, runs=1, seed=5).final["own"][0]
     means = contextual.contexts(environment, 100, SEEDS, 0).astype(float) @ np.array(environment.theta)
     assert found == pytest.approx((means.max(axis=1) - means[:, 0]).sum())

@@ -29,10 +29,6 @@ Compute = Callable[[Sequence[Job], Shares], Finished]
 """Has jobs done, in any order and place."""
 COLUMNS = ("experiment", "policy", "label", "rho", "run", "step", "regret", "seed", "version")
 """Of a frame of results; a row for each run and checkpoint."""
-PACE = {"doubling": 1e-4, "elimination": 1e-4, "phases": 3e-3}
-"""Seconds of a run of a policy, about, in engines whose work hardly grows with the horizon."""
-PACE_OF_STEPS = {"contextual": 4e-8, "stepwise": 3e-6, "tree": 1e-7, "steps": 2e-4}
-"""The same of a step, in engines that play every step. Only the estimate of the time left depends on these."""
 
 
 @dataclass
@@ -152,5 +148,4 @@ def frame_of(study: Study, curves: Mapping[str, Floats]) -> pd.DataFrame:
 def _work(job: Job) -> float:
     """Seconds that a job takes, about."""
     task, (_, runs) = job
-    steps = PACE_OF_STEPS.get(task.engine, PACE_OF_STEPS["steps"]) * task.horizon
-    return len(task.policies) * runs * PACE.get(task.engine, steps)
+    return task.seconds(runs)

@@ -116,7 +116,6 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
     notions: ClassVar[tuple[str, ...]] = GAUSSIAN
     serves_instead: ClassVar[str] = INSTEAD_OF_PURE
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, Algorithm 3"
-    engine: ClassVar[str] = "contextual"
     changes_on_arrival: ClassVar[bool] = True
     takes_logs: ClassVar[bool] = True
     variants: ClassVar[tuple[str, ...]] = ("paper", "tight")

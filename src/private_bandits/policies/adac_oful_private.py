@@ -20,7 +20,6 @@ class AdaCOFULPrivate(PrivateContextPolicy):
 
     name: ClassVar[str] = "adac-oful-private"
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, AdaC-OFUL for private contexts"
-    engine: ClassVar[str] = "stepwise"
 
     growth: float = 1.0
 

@@ -59,7 +59,6 @@ class AdaCUCB(ConfidenceBoundPolicy):
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, Appendix C"
     serves_instead: ClassVar[str] = "For PureDP use AdaPUCB, whose Laplace noise keeps it."
     variants: ClassVar[tuple[str, ...]] = ("paper", "tight")
-    engine: ClassVar[str] = "doubling"
     waits_for = "none"
     chooses_late = True
 

@@ -79,8 +79,6 @@ class Policy(ABC, Generic[State]):
     """The budgets it can keep, by name."""
     source: ClassVar[str]
     """Where it was published."""
-    engine: ClassVar[str] = "steps"
-    """The simulation engine that knows it; "steps" runs any policy, one decision at a time."""
     variants: ClassVar[tuple[str, ...]] = ("paper",)
     """What `variant` may be: as published, or "tight", with less regret for the same budget."""
     private_contexts: ClassVar[bool] = False

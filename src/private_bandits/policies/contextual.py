@@ -41,12 +41,6 @@ class ContextualPolicy(Policy[State]):
     context_norm: float = 1.0
     long_actions: str = "refuse"
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if "engine" not in cls.__dict__:
-            # A compiled engine knows the class that names it, and would not see what a subclass changes.
-            cls.engine = Policy.engine
-
     def __post_init__(self) -> None:
         if isinstance(self.dimension, bool) or not isinstance(self.dimension, Integral) or self.dimension < 1:
             raise InvalidInput(f"dimension must be a whole number of at least 1, got {self.dimension!r}")

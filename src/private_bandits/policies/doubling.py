@@ -23,18 +23,13 @@ from numpy.typing import NDArray
 from private_bandits.budget import BUDGETS, check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
-from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, Policy, check_variant
+from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, check_variant
 from private_bandits.policies.memory import Kept, Spread
 from private_bandits.policies.shortlist import FEW, Shortlist
 from private_bandits.policies.tails import interval, mean_reach
 from private_bandits.policies.waiting import foremost
 
 Array = NDArray[np.float64]
-
-AGENTS_ONLY = frozenset(
-    {"recommend", "entry", "due", "learn", "take", "indices", "columns", "values", "factor", "remembers"}
-)
-"""What the fast engine does by itself, and would not see if a subclass changed it."""
 
 _CHOSEN_FROM = {"recommend", "learn", "take", "index", "checked_index", "indices", "columns", "values", "ceilings"}
 """The methods from which a choice follows that is computed late, or from a shortlist."""
@@ -113,7 +108,6 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
     >>> del pb.policies.POLICIES["moss"]  # an example leaves nothing behind
     """
 
-    engine: ClassVar[str] = "doubling"
     takes_logs: ClassVar[bool] = True
     waits_for = "none"
     notions: ClassVar[tuple[str, ...]] = tuple(BUDGETS)
@@ -130,8 +124,6 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
             if not _CHOSEN_FROM.isdisjoint(vars(ancestor)):
                 cls.chooses_late = False
                 break
-        if "engine" not in cls.__dict__ and not AGENTS_ONLY.isdisjoint(cls.__dict__):
-            cls.engine = Policy.engine
 
     @property
     def remembers(self) -> bool:

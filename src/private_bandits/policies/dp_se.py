@@ -99,7 +99,6 @@ class DPSE(FiniteArmsPolicy[EliminationState]):
     """
 
     name: ClassVar[str] = "dp-se"
-    engine: ClassVar[str] = "elimination"
     notions: ClassVar[tuple[str, ...]] = ("PureDP", "NoPrivacy")
     source: ClassVar[str] = "Sajed and Sheffet 2019, An Optimal Private Stochastic-MAB Algorithm"
     serves_instead: ClassVar[str] = "For zCDP, ApproxDP and RenyiDP use AdaCUCB, whose Gaussian noise is smaller."

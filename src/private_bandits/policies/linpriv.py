@@ -67,7 +67,6 @@ class LinPriv(ContextualPolicy[LinPrivState]):
     notions: ClassVar[tuple[str, ...]] = GAUSSIAN
     serves_instead: ClassVar[str] = INSTEAD_OF_PURE
     source: ClassVar[str] = "Neel and Roth 2018, Mitigating bias in adaptive data gathering via differential privacy"
-    engine: ClassVar[str] = "stepwise"
     changes_on_arrival: ClassVar[bool] = True
 
     arms: int = 0
@@ -205,7 +204,6 @@ class LinPrivShared(LinPriv):
     """LinPriv with one estimate for all actions, of which there may be any number at every step."""
 
     name: ClassVar[str] = "linpriv-shared"
-    engine: ClassVar[str] = "stepwise"
 
     def _check_arms(self) -> None:
         if self.arms:

@@ -81,7 +81,6 @@ class PhasedElimination(LinearPolicy[PhasedState]):
     decides what is dropped, that stays right. Privacy depends on none of them.
     """
 
-    engine: ClassVar[str] = "phases"
     placement: ClassVar[Placement]
 
     delta: float = 1e-3

@@ -19,7 +19,6 @@ class ShariffSheffet(PrivateContextPolicy):
 
     name: ClassVar[str] = "shariff-sheffet"
     source: ClassVar[str] = "Shariff and Sheffet 2018, Differentially private contextual linear bandits"
-    engine: ClassVar[str] = "stepwise"
     waits_for = "none"
 
     @property

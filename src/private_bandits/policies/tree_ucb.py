@@ -73,7 +73,6 @@ class TreeUCB(FiniteArmsPolicy[TreeState]):
     """
 
     name: ClassVar[str] = "dp-ucb"
-    engine: ClassVar[str] = "tree"
     waits_for = "none"
     notions: ClassVar[tuple[str, ...]] = tuple(BUDGETS)
     source: ClassVar[str] = "Mishra and Thakurta 2015, (Nearly) Optimal DP Stochastic Multi-Arm Bandits"

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,30 +19,12 @@ from private_bandits.errors import InvalidInput
 from private_bandits.policies import Policy
 from private_bandits.progress import Report
 from private_bandits.progress import progress as progress_bar
-from private_bandits.simulation import elimination, finite, linear, steps
-from private_bandits.simulation.seeds import Seeds, fingerprint
+from private_bandits.simulation.engines import Engine, engine_for
 from private_bandits.simulation.workers import compute
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ENGINES: dict[str, Any] = {
-    "doubling": finite.regret_curves,
-    "elimination": elimination.regret_curves,
-    "phases": linear.regret_curves,
-    "steps": steps.regret_curves,
-}
-"""What runs a policy with a list of actions, by the name in its class."""
-TREES = "tree"
-"""The engine of policies with a list of actions that is compiled: it plays every step."""
-COMPILED = ("contextual", "stepwise")
-"""The engines of contextual policies that are compiled. Other policies are played one step at a time."""
-BLOCK = 10_000
-"""Runs simulated together: bounds the memory, and is the piece of work that goes to a process."""
-STEPS = 10**6
-"""Steps simulated together where every step is played."""
-SLOW_STEPS = 10**4
-"""The same, one step at a time: a few seconds for each policy."""
 LARGEST = 10**18
 """Steps and counts have to fit into 64 bits."""
 
@@ -186,9 +169,9 @@ def tasks_for(
 ) -> list[Task]:
     """The simulation as tasks, one for each engine."""
     _check_policies(policies, environment)
-    groups: dict[str, dict[str, Policy[Any]]] = {}
+    groups: dict[Engine, dict[str, Policy[Any]]] = {}
     for name, policy in policies.items():
-        groups.setdefault(policy.engine, {})[name] = policy
+        groups.setdefault(engine_for(policy), {})[name] = policy
     return [Task(group, environment, horizon, checkpoints, seed) for group in groups.values()]
 
 
@@ -209,27 +192,15 @@ class Task:
     checkpoints: Integers
     seed: int
 
-    @property
-    def engine(self) -> str:
-        """The name of the engine."""
-        return next(iter(self.policies.values())).engine
-
-    @property
-    def contextual(self) -> bool:
-        """Whether actions change from step to step."""
-        return isinstance(self.environment, Contextual)
-
-    @property
-    def block_size(self) -> int:
-        """Runs in a block; the same whatever the number of processes, as streams of random numbers belong to blocks."""
-        if not self.contextual and self.engine != TREES:
-            return BLOCK
-        return max(1, min(BLOCK, (STEPS if self.engine in (*COMPILED, TREES) else SLOW_STEPS) // self.horizon))
+    @cached_property
+    def engine(self) -> Engine:
+        """The engine that all of them have."""
+        return engine_for(next(iter(self.policies.values())))
 
     @property
     def runs_in_threads(self) -> bool:
-        """Whether it is compiled code, which runs side by side in threads and is compiled only once there."""
-        return self.engine in COMPILED
+        """Whether it may run beside others in threads."""
+        return self.engine.in_threads
 
     def only(self, names: Sequence[str]) -> Task:
         """The same with some of the policies."""
@@ -237,44 +208,23 @@ class Task:
 
     def blocks(self, runs: int) -> list[Block]:
         """Number and size of each."""
-        size = self.block_size
+        size = self.engine.block_size(self.horizon)
         return [(b, min(size, runs - b * size)) for b in range(math.ceil(runs / size))]
 
+    def seconds(self, runs: int) -> float:
+        """How long runs of all policies take, about."""
+        return len(self.policies) * self.engine.seconds_for(runs, self.horizon)
+
     def prepare(self) -> None:
-        """What is not to be timed."""
-        if self.contextual:
-            _contextual(self.engine).prepare(list(self.policies.values()), self.environment)
-        elif self.engine == TREES:
-            _trees().prepare(list(self.policies.values()), self.environment)
+        """Do what is not to be timed."""
+        self.engine.prepare(list(self.policies.values()), self.environment)
 
     def __call__(self, block: Block, report: Report = lambda part: None) -> Floats:
         """The regrets of a block, [policy, run, checkpoint]."""
-        number, runs = block
         group = list(self.policies.values())
-        settings = (group, self.environment, self.horizon, runs, self.checkpoints)
-        curves: Floats
-        if self.contextual:
-            seeds = Seeds(self.seed, number * self.block_size)
-            curves = _contextual(self.engine).regret_curves(*settings, seeds, report)
-        else:
-            generators = [_generator(policy, self.seed, number) for policy in group]
-            run = _trees().regret_curves if self.engine == TREES else ENGINES[self.engine]
-            curves = run(*settings, generators, report)
-        return curves
-
-
-def _contextual(name: str) -> Any:
-    """An engine for contextual policies, imported here: numba is an extra, and slow to import."""
-    from private_bandits.simulation import contextual, contextual_steps, stepwise
-
-    return {"contextual": contextual, "stepwise": stepwise}.get(name, contextual_steps)
-
-
-def _trees() -> Any:
-    """The engine for trees, imported here for the same reason."""
-    from private_bandits.simulation import trees
-
-    return trees
+        return self.engine.regret_curves(
+            group, self.environment, self.horizon, block, self.checkpoints, self.seed, report
+        )
 
 
 def check_count(name: str, value: float, least: int = 1) -> int:
@@ -348,11 +298,6 @@ def _checkpoints(given: Sequence[int] | None, horizon: int) -> Integers:
     if points[-1] > horizon:
         raise InvalidInput(f"checkpoints must not exceed the horizon of {horizon}, got {points[-1]}")
     return points.astype(np.int64)
-
-
-def _generator(policy: Policy[Any], seed: int, block: int) -> np.random.Generator:
-    """A stream of random numbers of its own for each policy and block."""
-    return np.random.default_rng([seed, block, fingerprint(policy)])
 
 
 def _mean_and_error(values: Floats) -> tuple[float, float | None]:
