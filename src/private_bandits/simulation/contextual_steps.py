@@ -11,7 +11,6 @@ contexts are private as well; noise is for what is declared. No guarantee would 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +27,7 @@ from private_bandits.progress import Report
 from private_bandits.simulation import contextual
 from private_bandits.simulation.contextual import World
 from private_bandits.simulation.seeds import Seeds
+from private_bandits.simulation.simulated_noise import release_deviation
 from private_bandits.tree import is_complete, nodes_after, subtrees_joined
 
 Addend = Callable[[tuple[int, ...], float], Floats]
@@ -91,14 +91,6 @@ def _weighted(weight: tuple[int, ...], reward: float) -> Floats:
     return np.array(weight) * reward
 
 
-def noise_deviation(policy: Any, low: float, high: float) -> float:
-    """The standard deviation of a release's noise in every coordinate, in steps of the policy's grid as the weights."""
-    scale: MomentScale | None = policy.moments(low, high)
-    sensitivity: float = (high - low) * policy.context_norm / policy.unit if scale is None else scale.sensitivity
-    releases = max(1, policy.tree_levels) if policy.factor is None else policy.factor.column
-    return sensitivity * math.sqrt(policy.promise.shared(releases).variance_factor)
-
-
 class Learner:
     """One policy in one run."""
 
@@ -116,7 +108,7 @@ class Learner:
         scale: MomentScale | None = policy.moments(low, high)
         self._size = policy.dimension if scale is None else scale.size
         self._addend = _weighted if scale is None else moment_addend(scale)
-        self.noise_sd = noise_deviation(policy, low, high)
+        self.noise_sd = release_deviation(policy, low, high)
 
     def play(self, contexts: Floats, time: int) -> tuple[Integers, Floats]:
         """Play a block that begins after `time` steps: its actions, and the regret after each."""

@@ -13,7 +13,7 @@ import numpy as np
 from private_bandits.environments import FiniteEnvironment, Floats, Integers
 from private_bandits.policies.dp_se import DPSE
 from private_bandits.progress import Report
-from private_bandits.simulation.draws import noise_draws
+from private_bandits.simulation.simulated_noise import noise_draws
 
 
 @dataclass

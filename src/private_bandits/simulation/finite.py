@@ -18,7 +18,7 @@ from private_bandits.policies.doubling import IndexPolicy, episode_length
 from private_bandits.policies.memory import Readings, Spread, readings
 from private_bandits.policies.tails import upper_bound
 from private_bandits.progress import Report
-from private_bandits.simulation.draws import noise_draws
+from private_bandits.simulation.simulated_noise import noise_draws, release_variance
 
 FEW = 4000
 FEW_ARMS = 8
@@ -223,8 +223,8 @@ def doubling_lengths(policy: IndexPolicy, releases: int) -> list[int]:
 
 def doubling_readings(policy: IndexPolicy, releases: int) -> Readings:
     """How a policy reads the releases of an arm, if all rewards are in time."""
-    noise = policy.promise.variance_factor * float((policy.factor or INDEPENDENT).column)
-    return readings(tuple(doubling_lengths(policy, releases)), (noise,) * releases, policy.factor)
+    noise = (release_variance(policy),) * releases
+    return readings(tuple(doubling_lengths(policy, releases)), noise, policy.factor)
 
 
 def regret_curves(

@@ -19,6 +19,7 @@ from private_bandits.policies.phased import LONGEST, PhasedElimination, survivin
 from private_bandits.policies.phases import ENTRIES, ROUNDING, pair_log_odds, shortest_length
 from private_bandits.progress import Report
 from private_bandits.simulation.mixes import Key, Played, alike, estimates, known_mixes, largest_squares, membership
+from private_bandits.simulation.simulated_noise import release_variance
 
 
 @dataclass
@@ -171,7 +172,7 @@ class ShortPhasedRuns(PhasedRuns):
         sums = self.environment.reward_sums(self.generator, np.tile(batch.arms, len(runs)), counts.ravel())
         phi = (sums.reshape(len(runs), 1, -1) @ weights[which])[:, 0]
         # The weights are not rounded: what is released is phi.
-        noise_sd = self.width * np.sqrt(self.policy.promise.variance_factor * largest_squares(weights))[which, None]
+        noise_sd = self.width * np.sqrt(release_variance(self.policy) * largest_squares(weights))[which, None]
         phi += noise_sd * self._draws(phi.shape)
         points = whitened[which]
         means = np.where(among, (points @ phi[:, :, None])[:, :, 0], -np.inf)
@@ -208,7 +209,7 @@ class Batch:
         """Planned as by policy.plan, but for groups whose phase exact sums have no room for."""
         log_odds = np.array([pair_log_odds(phase, len(active), policy.delta) for active, _ in mixes])
         apart, largest = (np.array([getattr(p, name) for p in mixes.values()]) for name in ("apart", "largest"))
-        factor = policy.promise.variance_factor
+        factor = release_variance(policy)
         length = policy.phase_factor * shortest_length(log_odds, 2.0**-phase, apart, largest, factor)
         short = (length > 0) & ((1 + policy.lead) * length < LONGEST)
         mixes = {key: played for (key, played), stays in zip(mixes.items(), short.tolist(), strict=True) if stays}

@@ -20,9 +20,9 @@ from private_bandits.policies.optimism import Optimism
 from private_bandits.progress import Report
 from private_bandits.simulation import contextual
 from private_bandits.simulation.contextual import World
-from private_bandits.simulation.contextual_steps import noise_deviation
 from private_bandits.simulation.optimists import RELEASED, RELEASES, USED, WANTED, Field, lay_out, optimist, play
 from private_bandits.simulation.seeds import Seeds
+from private_bandits.simulation.simulated_noise import release_deviation
 
 AHEAD = 512
 """Releases whose noise is drawn at once, at most."""
@@ -68,7 +68,7 @@ class StepwisePolicy(Protocol):
 
 def noise_scales(policy: Any, low: float, high: float) -> Floats:
     """The standard deviation of the noise in each coordinate of what is released, in units of a a' and a r."""
-    deviation, scale = noise_deviation(policy, low, high), policy.moments(low, high)
+    deviation, scale = release_deviation(policy, low, high), policy.moments(low, high)
     if scale is None:
         return np.full(policy.dimension, deviation * policy.unit)
     matrix, vector = policy.matrix_and_vector(np.full(scale.size, deviation), low, high)

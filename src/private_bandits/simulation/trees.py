@@ -16,7 +16,7 @@ from private_bandits.environments import FiniteEnvironment, Floats, Integers
 from private_bandits.policies.tree_ucb import TreeUCB
 from private_bandits.progress import Report
 from private_bandits.simulation.compiled import compiled
-from private_bandits.simulation.draws import noise_draws
+from private_bandits.simulation.simulated_noise import noise_draws
 
 AHEAD = 2**12
 """Rewards of an arm that are drawn at once, at most."""

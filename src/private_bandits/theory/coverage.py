@@ -15,6 +15,7 @@ from private_bandits.budget import Budget
 from private_bandits.environments import Contextual, Floats, Linear
 from private_bandits.policies import AdaCOFUL
 from private_bandits.policies.phased import PhasedElimination
+from private_bandits.simulation.simulated_noise import release_deviation
 from private_bandits.theory.checks import as_budget
 from private_bandits.theory.widths import index_width, phase_width, planned_fit
 
@@ -110,7 +111,7 @@ def _leaves(policy: AdaCOFUL, environment: Contextual, steps: int, chance: np.ra
     low, high = environment.reward_range
     theta, state = np.array(environment.theta), policy.start(low, high)
     factor = policy.decoder
-    noise_sd = (high - low) * policy.steps * math.sqrt(policy.promise.variance_factor * factor.column)
+    noise_sd = release_deviation(policy, low, high)
     total, count = np.zeros(policy.dimension), 0
     kept: tuple[Floats, ...] = ()
     for step in range(1, steps + 1):
