@@ -18,8 +18,9 @@ from private_bandits.errors import InvalidInput
 from private_bandits.moments import MomentScale
 from private_bandits.policies import POLICIES, Combination, Policy
 from private_bandits.simulation import contextual, contextual_steps
-from private_bandits.simulation.contextual_steps import Learner, moment_addend
+from private_bandits.simulation.contextual_steps import Learner
 from private_bandits.simulation.seeds import Seeds
+from private_bandits.simulation.simulated_bandit import moment_addend
 
 Floats = NDArray[np.float64]
 

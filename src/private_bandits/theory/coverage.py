@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from private_bandits.budget import Budget
-from private_bandits.environments import Contextual, Floats, Linear
+from private_bandits.environments import Contextual, Linear
 from private_bandits.policies import AdaCOFUL
 from private_bandits.policies.phased import PhasedElimination
-from private_bandits.simulation.simulated_noise import release_deviation
+from private_bandits.simulation.simulated_bandit import SimulatedBandit
 from private_bandits.theory.checks import as_budget
 from private_bandits.theory.widths import index_width, phase_width, planned_fit
 
@@ -88,14 +87,6 @@ def phase_coverage(
     return Coverage(policy.delta / (phase * (phase + 1)), failures, runs)
 
 
-@dataclass
-class _NoisySum:
-    """What a policy reads of a release."""
-
-    values: Floats
-    count: int
-
-
 def ellipsoid_coverage(
     policy: AdaCOFUL, environment: Contextual, steps: int, runs: int = 100, seed: int = 0
 ) -> Coverage:
@@ -108,26 +99,14 @@ def ellipsoid_coverage(
 
 
 def _leaves(policy: AdaCOFUL, environment: Contextual, steps: int, chance: np.random.Generator) -> bool:
-    low, high = environment.reward_range
-    theta, state = np.array(environment.theta), policy.start(low, high)
-    factor = policy.decoder
-    noise_sd = release_deviation(policy, low, high)
-    total, count = np.zeros(policy.dimension), 0
-    kept: tuple[Floats, ...] = ()
+    bandit = SimulatedBandit(policy, *environment.reward_range, chance)
+    theta, state = np.array(environment.theta), bandit.state
     for step in range(1, steps + 1):
         actions = environment.draw_actions(chance)
         offered = policy.offer(actions)
         chosen = policy.choose(state, offered, step)
-        key, weight = policy.entry_of(state, offered, chosen)
-        policy.arrive(state, key, weight)
-        total, count = total + np.array(weight) * environment.draw_reward(chance, actions[chosen]), count + 1
-        if policy.due(state, key, count, {}):
-            noise = noise_sd * chance.standard_normal(policy.dimension)
-            release: Any = _NoisySum(factor.weighted([total, *reversed(kept)]) + noise, count)
-            kept = factor.kept_after(kept, total, state.releases + 1)
-            policy.learn(state, release, step)
+        if bandit.take(offered, chosen, environment.draw_reward(chance, actions[chosen]), step):
             off = state.theta - theta
             if float(off @ state.frozen @ off) > state.width**2:
                 return True
-            total, count = np.zeros(policy.dimension), 0
     return False
