@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import ChainMap, Counter, defaultdict
 from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -129,6 +131,116 @@ def test_columns_are_named() -> None:
     assert row == pytest.approx(
         {"a": 0.5, "b": 0.25, "z0": 1, "z1": 0.5, "a*z0": 0.5, "b*z0": 0.25, "a*z1": 0.25, "b*z1": 0.125, "1": 1}
     )
+
+
+# By name.
+
+
+class Person(NamedTuple):
+    dose: float
+    age: float
+
+
+BY_NAME: list[Any] = [
+    {"age": 50, "dose": 2.5},
+    {"dose": 2.5, "age": 50},
+    ChainMap({"dose": 2.5}, {"age": 50}),
+    pd.Series([50, 2.5], ["age", "dose"]),
+    pd.Series([2.5, 50], ["dose", "age"]),
+    pd.Series([2.5, 50], ["dose", "age"], dtype=object),  # as rows of a frame with columns of text are
+    pd.DataFrame({"dose": [9.0, 2.5], "age": [9, 50]}).iloc[1],
+    Person(dose=2.5, age=50),
+    *pd.DataFrame({"dose": [2.5], "age": [50]}).itertuples(index=False),
+]
+
+
+@pytest.mark.parametrize("outside", ["refuse", "clip"])
+@pytest.mark.parametrize("context", BY_NAME, ids=lambda context: type(context).__name__)
+def test_what_has_names_goes_by_name_in_any_order(context: Any, outside: str) -> None:
+    features = Features(["age", "dose"], 2, [100, 5], outside=outside)
+    assert (features(context) == features([50, 2.5])).all()
+
+
+def test_what_has_no_names_goes_by_position() -> None:
+    features = Features(["age", "dose"], 2, [100, 5])
+    for context in ([50, 2.5], (50, 2.5), np.array([50, 2.5])):
+        assert unscaled(features, context)[0, :2] == pytest.approx([0.5, 0.5])
+
+
+def test_numbers_without_names_are_x0_and_so_on() -> None:
+    features = Features(2, 2, [100, 5])
+    assert (features({"x1": 2.5, "x0": 50}) == features([50, 2.5])).all()
+
+
+def test_bounds_go_by_name_too() -> None:
+    by_position = Features(["age", "dose"], 2, [100, 5])
+    for bounds in ({"dose": 5, "age": 100}, pd.Series({"dose": 5, "age": 100}), Person(dose=5, age=100)):
+        assert Features(["age", "dose"], 2, bounds) == by_position
+    with pytest.raises(
+        InvalidInput, match=r"^bounds has .* \(missing: dose; unknown: Dose\): give exactly age, dose by"
+    ):
+        Features(["age", "dose"], 2, {"age": 100, "Dose": 5})
+
+
+@pytest.mark.parametrize("outside", ["refuse", "clip"])
+@pytest.mark.parametrize(
+    ("context", "message"),
+    [
+        ({"age": 12.5}, "missing: dose"),
+        ({}, "missing: age, dose"),
+        ({"age": 12.5, "dose": 1, "height": 12.5, "name": "12"}, "unknown: height, name"),
+        ({"Age": 12.5, "dose": 1}, "missing: age; unknown: Age"),
+        (defaultdict(float, dose=12.5), "missing: age"),
+        (Counter(dose=12), "missing: age"),
+        (pd.Series([12.5, 1]), "missing: age, dose; unknown: labels of type int"),
+        (pd.Series(["age", "dose"], [12.5, 1.25]), "missing: age, dose; unknown: labels of type float"),
+        (pd.Series([12.5, 1, 12], ["age", "dose", "age"]), "more than once: age"),
+        (pd.Series([12.5, 1], [("age", "a"), ("dose", "b")]), "missing: age, dose; unknown: labels of type tuple"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused_without_a_value(context: Any, message: str, outside: str) -> None:
+    features = Features(["age", "dose"], 2, [100, 5], outside=outside)
+    with pytest.raises(InvalidInput) as caught:
+        features(context)
+    words = f"context has names that do not fit ({message}): give exactly age, dose by name, or a list in this order"
+    assert str(caught.value) == words
+
+
+@pytest.mark.parametrize("outside", ["refuse", "clip"])
+def test_values_by_name_are_checked_like_any(outside: str) -> None:
+    features = Features(["age", "dose"], 2, [100, 5], outside=outside)
+    for context, message in [
+        ({"dose": math.nan, "age": 12.5}, "NaN for dose"),
+        (pd.Series({"dose": 1, "age": -math.inf}), "infinite for age"),
+        ({"dose": "12.5", "age": "12.5"}, "real numbers, got dtype"),
+        ({"dose": [12.5], "age": [12.5]}, r"got shape \(2, 1\)"),
+        ({"dose": None, "age": 12.5}, "real numbers, got dtype object"),
+    ]:
+        with pytest.raises(InvalidInput, match=message) as caught:
+            features(context)
+        assert "12" not in str(caught.value)
+    beyond = {"dose": -6, "age": 12.5}
+    if outside == "clip":
+        assert (features(beyond) == features([12.5, -5])).all()
+    else:
+        with pytest.raises(InvalidInput, match=r"dose = -6\.0 where the bound is 5\.0"):
+            features(beyond)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_table_is_not_a_context(rows: int) -> None:
+    features = Features(["age", "dose"], 2, [100, 5])
+    people = pd.DataFrame({"dose": [1.0] * rows, "age": [12.5] * rows})
+    with pytest.raises(InvalidInput, match=f"context must be one row, got a table of {rows} rows: give them one by"):
+        features(people)
+    with pytest.raises(InvalidInput, match="real numbers, got dtype object"):
+        features(people.to_dict("records"))
+
+
+def test_an_error_lists_few_of_many_names() -> None:
+    features = Features(300, 2, 1)
+    with pytest.raises(InvalidInput, match=r"\(missing: x0, .*, x9 and 290 more; unknown: labels of type int\)"):
+        features(pd.Series(np.zeros(300)))
 
 
 # The norm.

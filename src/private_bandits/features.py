@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -38,6 +40,8 @@ class Features:
 
     context: p, or a list of p names. arms: K, or a list of K names, or a K x q table of vectors that describe them.
     bounds: on the absolute value of the numbers, one for all or a list of p. Public: chosen before any context is seen.
+    What has names goes by name, in any order: contexts and bounds may be a dict, a pandas Series or a named tuple with
+    exactly the names of `context`. A list, a tuple or an array goes by position.
     outside: "refuse" a context beyond its bounds with an error that names the number, or "clip" it silently: then no
     error repeats what is in a context. What is not finite is refused either way, by its kind.
 
@@ -51,6 +55,8 @@ class Features:
     ('age[A]', 'dose[A]', 'age[B]', 'dose[B]', '1[A]', '1[B]')
     >>> (features([50, 5]) / features.scale).round(3).tolist()
     [[0.5, 1.0, 0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.5, 1.0, 0.0, 1.0]]
+    >>> bool((features({"dose": 5, "age": 50}) == features([50, 5])).all())
+    True
     >>> policy = pb.AdaCOFUL(
     ...     dimension=features.dimension, context_norm=features.context_norm, budget=pb.zCDP(0.1), parameter_norm=2
     ... )
@@ -137,7 +143,7 @@ class Features:
         return self.norm / longest * (1 - (self.dimension + 8) * float(np.finfo(float).eps))
 
     def __call__(self, context: Any) -> Floats:
-        """The K x d table for `agent.ask(actions=...)`."""
+        """The K x d table for `agent.ask(actions=...)`, of one context: p numbers by name or by position."""
         return self._unscaled(self._inside(context) / self.bounds) * self.scale
 
     def _unscaled(self, x: Floats) -> Floats:
@@ -168,7 +174,7 @@ class Features:
 
     def _inside(self, context: Any) -> Floats:
         """The context as p finite numbers within the bounds."""
-        found = _numbers("context", context, clipped=self.outside == "clip")
+        found = _numbers("context", _in_order("context", context, self.context), clipped=self.outside == "clip")
         if found.shape != (len(self.context),):
             raise InvalidInput(f"context must be a list of length {len(self.context)}, got shape {found.shape}")
         if not np.isfinite(found).all():
@@ -183,6 +189,49 @@ class Features:
                 f"{self.bounds[i]!r}: check its unit, declare a larger bound from the start, or use outside='clip'"
             )
         return inside
+
+
+SHOWN = 10
+"""Names that an error lists, at most."""
+
+
+def _in_order(what: str, given: Any, names: tuple[str, ...]) -> Any:
+    """Return what has names of its own as a list in the order of `names`, and anything else as it is.
+
+    Refuses missing and unknown names. Errors hold no value.
+    """
+    found = _named(given)
+    if found is None:
+        return given
+    if getattr(given, "ndim", 1) != 1:
+        raise InvalidInput(f"{what} must be one row, got a table of {len(given)} rows: give them one by one")
+    times = Counter(found.keys())
+    faults = {
+        "missing": [name for name in names if name not in times],
+        "unknown": [key for key in times if key not in names],
+        "more than once": [name for name in names if times[name] > 1],
+    }
+    if any(faults.values()):
+        told = "; ".join(f"{fault}: {_listed(which)}" for fault, which in faults.items() if which)
+        raise InvalidInput(
+            f"{what} has names that do not fit ({told}): give exactly {_listed(names)} by name, or a list in this order"
+        )
+    return [found[name] for name in names]
+
+
+def _named(given: Any) -> Any:
+    """Return a dict, a pandas Series and whatever else has keys as it is, a named tuple as a dict, the rest as None."""
+    if callable(getattr(given, "keys", None)):
+        return given
+    fields = getattr(given, "_fields", None)
+    return None if fields is None else dict(zip(fields, given, strict=True))
+
+
+def _listed(names: Sequence[Any]) -> str:
+    """The first names. What is no text is told by its type: where an index went wrong it may be somebody's number."""
+    texts = [name if isinstance(name, str) else f"labels of type {type(name).__name__}" for name in names]
+    shown = list(dict.fromkeys(texts))
+    return ", ".join(shown[:SHOWN]) + (f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else "")
 
 
 def _numbers(what: str, given: Any, clipped: bool = False) -> Floats:
@@ -239,6 +288,7 @@ def _arms(given: Any) -> tuple[Any, ...]:
 
 def _bounds(given: Any, names: tuple[str, ...]) -> tuple[float, ...]:
     """One for each number of the context."""
+    given = _in_order("bounds", given, names)
     found = tuple(given) if np.iterable(given) else (given,) * len(names)
     if len(found) != len(names):
         raise InvalidInput(f"bounds must be one number or {len(names)}, one for each of the context, got {len(found)}")
