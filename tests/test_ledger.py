@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import json
 import math
 import pickle
 import random
+import re
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import private_bandits as pb
 from private_bandits import ledger as ledger_module
 from private_bandits.budget import NoiseKind
 from private_bandits.episode import label_of
@@ -180,6 +188,19 @@ def test_rows_come_out_in_order_and_cannot_be_changed() -> None:
         ledger[0].calibrated = 0.0  # type: ignore[misc]
     with pytest.raises(TypeError):
         ledger[0].episodes["a"] = 0.0  # type: ignore[index]
+    edits: list[Callable[[Any], Any]] = [
+        lambda found: found.__delitem__("a"),
+        lambda found: found.__ior__({"a": 0.0}),
+        lambda found: found.clear(),
+        lambda found: found.pop("a"),
+        lambda found: found.popitem(),
+        lambda found: found.setdefault("c", 0.0),
+        lambda found: found.update(a=0.0),
+    ]
+    for edit in edits:
+        with pytest.raises(TypeError, match=r"cannot be changed: change a copy of it, such as dict\(row\.episodes\)"):
+            edit(ledger[0].episodes)
+    assert ledger[0].episodes == {"a": 1.0}
     assert repr(ledger) == "Ledger(2 releases, total 0.2)"
 
 
@@ -291,6 +312,112 @@ def test_an_account_does_not_grow_with_the_number_of_releases(label: Callable[[i
 def test_labels_of_another_form_stand_for_themselves() -> None:
     ledger = ledger_of([({"all": 1.0}, 0.5), ({"all-1": 1.0}, 0.5), ({"x/y-2": 1.0}, 0.5), ({"0/5-3": 1.0}, 0.5)])
     assert ledger.total == 0.5
+
+
+# Copies.
+
+COPIES: list[Callable[[Any], Any]] = [
+    copy.copy,
+    copy.deepcopy,
+    *(lambda found, protocol=protocol: pickle.loads(pickle.dumps(found, protocol)) for protocol in range(6)),
+]
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_row_can_be_copied_and_stays_as_it_is(copied: Callable[[Any], Any]) -> None:
+    original = row(1, {"0/1": 1.0, "2/5": -0.3}, 0.1)
+    again = copied(original)
+    assert (again, repr(again), again.to_dict()) == (original, repr(original), original.to_dict())
+    assert json.dumps(again.to_dict()) == json.dumps(original.to_dict())
+    with pytest.raises(TypeError, match="cannot be changed"):
+        again.episodes["0/1"] = 0.0
+    with pytest.raises(AttributeError):
+        again.calibrated = 0.0
+    for one in (original, again):
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(one)
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_ledger_can_be_copied(copied: Callable[[Any], Any]) -> None:
+    ledger = ledger_of([({"a": 1.5, "b": 1.0}, 0.1), ({"a": 0.7}, 0.3)])
+    again = copied(ledger)
+    assert (again.rows, again.total, len(again), repr(again)) == (ledger.rows, ledger.total, 2, repr(ledger))
+    assert (again[-1], again[:1]) == (ledger[1], [ledger[0]])
+    assert (copied(Ledger()).rows, copied(Ledger()).total) == ((), 0.0)
+
+
+@pytest.mark.parametrize("copied", COPIES)
+@pytest.mark.parametrize("few", [1, ledger_module.FEW])
+def test_a_copy_of_an_agents_ledger_takes_the_rows_along_and_not_the_agent(
+    copied: Callable[[Any], Any], few: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_module, "FEW", few)
+    agent = pb.Agent(pb.AdaCUCB(2, pb.zCDP(0.1), variant="paper"), path=tmp_path / "agent.db")
+    for _ in range(20):
+        agent.tell(agent.ask(), reward=1.0)
+    ledger = agent.ledger
+    again = copied(ledger)
+    assert len(again) > 2
+    assert (again.rows, again.total) == (ledger.rows, ledger.total)
+    with pytest.raises(TypeError, match="an agent cannot be copied"):
+        copied(agent)
+    rows = ledger.rows
+    watch = weakref.ref(agent)
+    agent.close()
+    del agent, ledger
+    gc.collect()
+    assert watch() is None  # the copy does not hold it
+    (tmp_path / "agent.db").unlink()
+    assert (again.rows, again[0], again[-2:]) == (rows, rows[0], list(rows[-2:]))
+
+
+def test_a_copy_keeps_the_total_of_the_account() -> None:
+    """After an interrupt an account may have charged more than the rows say."""
+    account = Account([row(1, {"a": 1.0}, 0.5)])
+    rows = [row(1, {"a": 1.0}, 0.1)]
+    ledger = Ledger.stored(account, lambda first, last: rows, lambda first, last: rows)
+    assert [copied(ledger).total for copied in COPIES] == [0.5] * len(COPIES)
+
+
+# Frames.
+
+
+def test_a_frame_has_a_row_for_each_release() -> None:
+    ledger = Ledger([row(1, {"0/1": 1.0}, 0.1), row(2, {"0/2": 1.0, "0/1": 0.5}, 0.2, "laplace", private=False)])
+    frame = ledger.to_frame()
+    assert list(frame.columns) == list(ledger_module.COLUMNS)
+    for name in frame.columns:
+        assert frame[name].tolist() == [getattr(release, name) for release in ledger], name
+    assert frame["cost"].tolist() == [0.1, math.inf]
+    assert [type(found) for found in frame["episodes"]] == [dict, dict]
+    assert [str(frame[name].dtype) for name in ("number", "noise_sd", "private")] == ["int64", "float64", "bool"]
+    frame.loc[0, "episodes"]["0/1"] = 7.0  # type: ignore[index]
+    assert ledger[0].episodes == {"0/1": 1.0}
+
+
+def test_the_frame_of_an_empty_ledger_has_the_same_columns() -> None:
+    frame = Ledger().to_frame()
+    assert (len(frame), list(frame.columns)) == (0, list(ledger_module.COLUMNS))
+
+
+def test_every_column_of_a_frame_is_documented() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "using.md").read_text(encoding="utf-8")
+    in_table = re.findall(
+        r"`(\w+)`", " ".join(re.findall(r"^\| (`\w+`.*?) \|", page.partition("to_frame()` is")[2], re.M))
+    )
+    assert set(in_table[: len(ledger_module.COLUMNS)]) == set(ledger_module.COLUMNS)
+    in_words = (Ledger.to_frame.__doc__ or "").partition("`Release`:")[2].replace("(a dict)", "")
+    assert tuple(re.findall(r"\w+", in_words)) == ledger_module.COLUMNS
+
+
+def test_pandas_takes_rows_and_ledgers_as_they_are() -> None:
+    ledger = ledger_of([({"a": 1.5, "b": 1.0}, 0.1), ({"a": 0.7}, 0.3)])
+    rows: Any
+    for rows in (ledger, list(ledger), [release.to_dict() for release in ledger]):
+        frame = pd.DataFrame(rows)
+        assert frame["episodes"].tolist() == [{"a": 1.5, "b": 1.0}, {"a": 0.7}]
+        assert frame["calibrated"].tolist() == [0.1, 0.3]
 
 
 # Rows that are in a store.

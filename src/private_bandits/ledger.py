@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
-from types import MappingProxyType
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, overload
 
 from private_bandits.budget import NoiseKind
 from private_bandits.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Part(NamedTuple):
@@ -52,6 +54,21 @@ class Part(NamedTuple):
 def rewards_in(parts: Iterable[Part]) -> int:
     """Return how many rewards these parts hold together."""
     return sum(part.rewards for part in parts)
+
+
+class Multipliers(dict[str, float]):
+    """Episodes with their multipliers, which nobody edits: a mappingproxy that can be pickled and copied."""
+
+    __slots__ = ()
+
+    def _refuse(self, *given: object, **named: object) -> NoReturn:
+        raise TypeError("a row of the ledger cannot be changed: change a copy of it, such as dict(row.episodes)")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Multipliers, (dict(self),)  # a dict's own way would set item by item
 
 
 @dataclass(frozen=True)
@@ -95,7 +112,7 @@ class Release:
     unit: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "episodes", MappingProxyType(dict(self.episodes)))  # nobody edits a row
+        object.__setattr__(self, "episodes", Multipliers(self.episodes))  # nobody edits a row
 
     @property
     def keys(self) -> tuple[int, ...]:
@@ -277,6 +294,12 @@ PAGE = 1000
 FEW = 10_000
 """Rows that a store has at hand, and a ledger may take at once."""
 
+COLUMNS = (
+    *("number", "key", "keys", "count", "all_rewards", "episodes", "values", "noise", "noise_sd", "rounding"),
+    *("cost", "private", "scale", "sensitivity", "steps", "unit"),
+)
+"""What a frame shows of a release: what it is, what it says, what it costs, and what to recompute that from."""
+
 ReadRows = Callable[[int, int], Sequence[Release]]
 """Reads the rows from one number to another, both included."""
 
@@ -284,14 +307,14 @@ ReadRows = Callable[[int, int], Sequence[Release]]
 class Ledger:
     """What was released so far, and what it cost the reward that it cost most. It does not change.
 
-    Rows that are in a file are read when they are looked at.
+    Rows that are in a file are read when they are looked at. A copy, and a pickle, holds all of them, and no agent.
     """
 
     def __init__(self, rows: Iterable[Release] = ()) -> None:
         found = list(rows)
         account = Account(found)
         self._length, self._total = len(found), account.total
-        self._read: ReadRows = lambda first, last: found[first - 1 : last]
+        self._read = _reader(found)
 
     @classmethod
     def stored(cls, account: Account, read: ReadRows, read_later: ReadRows) -> Ledger:
@@ -302,8 +325,7 @@ class Ledger:
         found = cls()
         found._length, found._total, found._read = len(account), account.total, read_later
         if len(account) <= FEW:
-            rows = read(1, len(account))
-            found._read = lambda first, last: rows[first - 1 : last]
+            found._read = _reader(read(1, len(account)))
         return found
 
     @property
@@ -315,6 +337,17 @@ class Ledger:
     def rows(self) -> tuple[Release, ...]:
         """All rows, oldest first."""
         return tuple(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a DataFrame with a row for each release, oldest first.
+
+        Its columns are attributes of `Release`: number, key, keys, count, all_rewards, episodes (a dict), values,
+        noise, noise_sd, rounding, cost, private, scale, sensitivity, steps, unit.
+        """
+        import pandas as pd  # here: half a second that an agent does not need
+
+        rows = [{name: getattr(row, name) for name in COLUMNS} | {"episodes": dict(row.episodes)} for row in self]
+        return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def __len__(self) -> int:
         return self._length
@@ -340,3 +373,18 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({len(self)} releases, total {self.total:.6g})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _whole, (self.rows, self._total)  # what reads the rows holds an agent, which must not be copied
+
+
+def _reader(rows: Sequence[Release]) -> ReadRows:
+    """Read rows that are at hand."""
+    return lambda first, last: rows[first - 1 : last]
+
+
+def _whole(rows: Sequence[Release], total: float) -> Ledger:
+    """Return the ledger of these rows, with the total that it had."""
+    found = Ledger()
+    found._length, found._total, found._read = len(rows), total, _reader(rows)
+    return found
