@@ -20,6 +20,7 @@ import private_bandits as pb
 from private_bandits import agent as agents
 from private_bandits.agent import bandit_of
 from private_bandits.composition import Factored
+from private_bandits.errors import MissingExtra
 from private_bandits.factor import Factor
 from private_bandits.policies import POLICIES, Combination, Policy
 from private_bandits.testing import (
@@ -461,6 +462,6 @@ def test_the_module_does_not_need_pytest() -> None:
 
 
 def test_without_scipy_the_audit_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("private_bandits.testing.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install 'private-bandits\[audit\]'"):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(MissingExtra, match=r'the audit needs scipy: pip install "private-bandits\[audit\]"'):
         audit_policy(Greedy.example(BUDGET))

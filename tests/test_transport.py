@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import builtins
 import itertools
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from private_bandits import transport
-from private_bandits.errors import InvalidInput
+from private_bandits.errors import InvalidInput, MissingExtra
 from private_bandits.transport import (
     coupled_run,
     hamming,
@@ -164,15 +164,8 @@ def test_other_costs_and_large_problems_are_refused() -> None:
 
 
 def test_without_scipy_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *arguments: Any, **options: Any) -> Any:
-        if name.startswith("scipy"):
-            raise ImportError(name)
-        return real(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=r"needs scipy: pip install 'private-bandits\[audit\]'"):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(MissingExtra, match=r'transport_cost needs scipy: pip install "private-bandits\[audit\]"'):
         transport_cost({(0,): 1.0}, {(1,): 1.0})
 
 

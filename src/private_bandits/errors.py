@@ -17,6 +17,10 @@ class UnsupportedBudget(InvalidInput):
     """A policy that cannot keep the promise asked of it."""
 
 
+class MissingExtra(PrivateBanditsError, ImportError):
+    """Something needs a package that the core is installed without. Nothing was done."""
+
+
 class UnknownDecision(PrivateBanditsError, LookupError):
     """A decision that this agent never handed out. Nothing was changed."""
 

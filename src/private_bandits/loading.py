@@ -1,12 +1,46 @@
-"""Objects that a user names on the command line as module:name."""
+"""What is loaded by name: objects that a user names as module:name, and packages that an extra installs."""
 
 from __future__ import annotations
 
 import importlib
 import sys
+from importlib.util import find_spec
 from typing import Any
 
-from private_bandits.errors import InvalidInput
+from private_bandits.errors import InvalidInput, MissingExtra
+
+EXTRAS = {
+    "audit": ("scipy",),
+    "dask": ("distributed",),
+    "experiments": ("matplotlib", "numba", "plotly", "pyarrow", "scipy"),
+    "fast": ("numba",),
+}
+"""Packages that each extra of pyproject.toml installs. The core does without them."""
+
+
+def require(what: str, extra: str, *packages: str) -> None:
+    """Refuse what needs an extra that is not installed: at the start, before any work is done in vain.
+
+    what: what needs it, for the error. packages: those of the extra that are needed; by default all of them.
+
+    >>> require("counting", "audit", "sys")
+    >>> require("magic", "audit", "scipy_with_magic")
+    Traceback (most recent call last):
+        ...
+    private_bandits.errors.MissingExtra: magic needs scipy_with_magic: pip install "private-bandits[audit]"
+    """
+    missing = [package for package in packages or EXTRAS[extra] if not _is_installed(package)]
+    if missing:
+        words = f'{what} needs {", ".join(missing)}: pip install "private-bandits[{extra}]"'
+        raise MissingExtra(words, name=missing[0])
+
+
+def _is_installed(package: str) -> bool:
+    """Whether it can be found. It is not imported: that may take a second."""
+    try:
+        return find_spec(package) is not None
+    except ImportError:
+        return False
 
 
 def load_object(path: str) -> Any:

@@ -21,7 +21,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 from unittest import mock
@@ -445,8 +444,6 @@ def audit_policy(policy: Policy[Any], thoroughness: Thoroughness = BRIEF) -> Rep
     A policy that keeps its promise is accused with probability at most `thoroughness.false_accusation`, 1e-10 by
     default. Nothing found is no proof.
     """
-    if find_spec("scipy") is None:
-        raise ImportError("the audit needs scipy: pip install 'private-bandits[audit]'")
     report = audit(of_policy(policy), thoroughness, processes=1)
     text = io.StringIO()
     report.print(Console(file=text, width=200))

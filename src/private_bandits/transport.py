@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_bandits.errors import InvalidInput
+from private_bandits.loading import require
 
 X = TypeVar("X", bound=Hashable)
 Input = tuple[Hashable, ...]
@@ -153,6 +154,7 @@ def transport_cost(p1: Mapping[Any, float], p2: Mapping[Any, float], cost: Cost 
     if cost not in ("hamming-squared", "hamming"):
         raise InvalidInput(f'cost must be "hamming-squared" or "hamming", got {cost!r}')
     first, second = _checked_inputs(p1, p2)
+    require("transport_cost", "audit")
     power = 2 if cost == "hamming-squared" else 1
     costs = np.array([[hamming(x, y) ** power for y in second] for x in first], dtype=float)
     p, q = np.array(list(first.values())), np.array(list(second.values()))
@@ -249,7 +251,8 @@ def _solve(
     costs: NDArray[np.float64], p: NDArray[np.float64], q: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The solver's plan, and its multipliers of the row sums."""
-    optimize, sparse = _scipy()
+    from scipy import optimize, sparse  # here: a slow import of an extra
+
     rows, columns = costs.shape
     sums = sparse.vstack(
         [
@@ -275,14 +278,6 @@ def _mended(plan: NDArray[np.float64], p: NDArray[np.float64], q: NDArray[np.flo
     left, right = np.maximum(p - plan.sum(axis=1), 0.0), np.maximum(q - plan.sum(axis=0), 0.0)
     missing = float(left.sum())
     return plan + np.outer(left, right) / missing if missing > 0 else plan
-
-
-def _scipy() -> tuple[Any, Any]:
-    try:
-        from scipy import optimize, sparse
-    except ImportError as error:
-        raise ImportError("transport_cost needs scipy: pip install 'private-bandits[audit]'") from error
-    return optimize, sparse
 
 
 class _Tree:

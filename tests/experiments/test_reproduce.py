@@ -31,10 +31,19 @@ from tests.interruptible import hears_interrupts
 COMMAND = str(Path(sys.executable).with_name("private-bandits"))
 
 
+class Idle(drawing.Painters):
+    """Draws nothing."""
+
+    def draw(self, experiment: Experiment, frame: pd.DataFrame) -> None:
+        pass
+
+
 @pytest.fixture(autouse=True)
 def numbers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where the extra is not installed: pictures and the report are tested where they are made."""
-    monkeypatch.setattr(command, "_installed", lambda module: False)
+    """Pictures, verdicts and the report are tested where they are made."""
+    monkeypatch.setattr(command, "Painters", Idle)
+    monkeypatch.setattr(command, "judge", lambda experiment, frame: [])
+    monkeypatch.setattr(command, "_write_report", lambda folder, outcome: None)
 
 
 def reproduce(folder: Path, *experiments: Any, seed: int = 0) -> Outcome:
@@ -183,11 +192,13 @@ def test_what_is_told(tmp_path: Path) -> None:
     assert "14 blocks computed, 0 were there" in screen.getvalue()
 
 
-def test_what_needs_an_extra_is_left_out_without_it(tmp_path: Path) -> None:
+def test_every_file_that_is_written_is_listed(tmp_path: Path) -> None:
     outcome = command.reproduce([FINITE], tmp_path, tables=1000, progress=False)
-    assert [note.partition(" ")[0] for note in outcome.notes] == ["verdicts", "figures", "tables", "report"]
-    assert all("pip install 'private-bandits[experiments]'" in note for note in outcome.notes)
-    assert len(outcome.files) == 3
+    assert [path.name for path in outcome.files] == [
+        *("finite-strict.csv", "finite-strict.parquet", "settings.json"),
+        *("table-one.csv", "table-two.csv"),
+    ]
+    assert all(path.exists() for path in outcome.files)
 
 
 def test_pictures_are_drawn_only_where_they_would_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from private_bandits.audit.target import Target
 from private_bandits.composition import Outgoing
 from private_bandits.episode import HiddenTotals
 from private_bandits.ledger import Release
+from private_bandits.loading import require
 
 SCALES = (0.7, 3.0, 20.0)
 SHIFT = 4
@@ -52,6 +53,7 @@ def examine(
     target: Target, draws: int, runs: int, failure: float, advance: Callable[[float], None] = lambda share: None
 ) -> Draws:
     """Sampler, then releases. A right agent is accused with probability at most `failure`."""
+    require("the audit", "audit")
     series = RELEASES * COORDINATES
     # An eighth of what each test could have. Far out, chi-square of counts has a heavier tail than its limit: 3 times
     # as heavy at 1e-8, 50 times at 1e-14. One test in ten is of this kind; rank correlations stray less.

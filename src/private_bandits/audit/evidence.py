@@ -23,6 +23,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from private_bandits.loading import require
+
 Floats = NDArray[np.float64]
 
 ORDERS = 1.0 + np.logspace(-4, 3, 71)
@@ -90,6 +92,7 @@ def own_claim(noise: str) -> Claim:
 
 def _gaussian_delta(shift: float, epsilon: float) -> float:
     """The least delta of Gaussian noise of size one on a sum that moves by `shift`."""
+    require("the audit", "audit")
     from scipy.special import log_ndtr
 
     if shift == 0:
@@ -100,6 +103,7 @@ def _gaussian_delta(shift: float, epsilon: float) -> float:
 
 def clopper_pearson(hits: int, runs: int, failure: float) -> tuple[float, float]:
     """Bounds on a probability, each wrong with probability at most `failure`."""
+    require("the audit", "audit")
     from scipy.special import betainccinv, betaincinv
 
     low = float(betaincinv(hits, runs - hits + 1, failure)) if hits else 0.0

@@ -19,6 +19,7 @@ from private_bandits.audit.scenario import Scenario, has, play
 from private_bandits.audit.target import Target
 from private_bandits.budget import check_positive, check_probability
 from private_bandits.errors import InvalidInput
+from private_bandits.loading import require
 from private_bandits.progress import progress
 
 LEAST_FAILURE = 1e-10
@@ -65,6 +66,7 @@ def audit(
     """
     if not isinstance(target, Target):
         raise InvalidInput(f"audit needs of_policy(policy) or of_factory(function), got a {type(target).__name__}")
+    require("the audit", "audit")
     much = thoroughness or Thoroughness()
     started = time.perf_counter()
     notes = list(target.unused)
@@ -94,6 +96,7 @@ def audit_all(
     false_accusation: how often one that keeps its claim may be accused, at most.
     Several are audited side by side, one in each process; a single one has all of them to itself.
     """
+    require("the audit", "audit")
     if processes not in (1, 2):
         raise InvalidInput(f"processes must be 1 or 2, got {processes!r}")
     if short and seconds is not None:

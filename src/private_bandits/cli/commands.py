@@ -34,6 +34,7 @@ from private_bandits.cli.flags import (
 from private_bandits.environments import Bernoulli, Contextual, FiniteEnvironment
 from private_bandits.errors import InvalidInput, PrivateBanditsError
 from private_bandits.instances import policy_named
+from private_bandits.loading import require
 from private_bandits.policies import POLICIES, Policy
 from private_bandits.progress import progress
 from private_bandits.simulation import simulate as run_simulation
@@ -335,6 +336,7 @@ def audit(
     """
     from private_bandits import audit as audits  # here: half a second that no other command needs
 
+    require("the audit", "audit")  # before a factory is called
     check_new_file(html)
     claims = [None] if rho is epsilon is None else parse_budgets(number_text(rho), number_text(epsilon), privacy_delta)
     if policy == "all" or policy in POLICIES:

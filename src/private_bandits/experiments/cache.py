@@ -27,7 +27,7 @@ from private_bandits.simulation.run import Block, Task
 PACKAGE = "private_bandits"
 ROOTS = (f"{PACKAGE}.simulation.run", f"{PACKAGE}.policies", f"{PACKAGE}.theory.instances")
 """What computes the numbers; what these import counts as well."""
-WITHOUT_NUMBERS = (f"{PACKAGE}.progress", f"{PACKAGE}.simulation.workers")
+WITHOUT_NUMBERS = (f"{PACKAGE}.loading", f"{PACKAGE}.progress", f"{PACKAGE}.simulation.workers")
 """What they import, and no number depends on."""
 LIBRARIES = ("numpy", "numba")
 """Libraries whose version may change a number in its last digits."""

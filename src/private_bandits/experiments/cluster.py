@@ -14,12 +14,12 @@ import numpy as np
 from private_bandits.environments import Floats
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments.cache import code_digest
+from private_bandits.loading import require
 from private_bandits.simulation.workers import Finished, Job, Shares
 
-try:
-    import distributed
-except ImportError as error:
-    raise ImportError("--dask needs distributed: pip install 'private-bandits[dask]'") from error
+require("a Dask cluster", "dask")
+
+import distributed  # noqa: E402
 
 PATIENCE = 30
 """Seconds to wait for a scheduler to answer, and for its first worker."""
@@ -85,9 +85,9 @@ def _result(future: Any, address: str) -> Floats:
         raise InvalidInput(
             f"workers of {address} have another version of private-bandits, numpy or numba: install there what is here"
         ) from None
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise InvalidInput(
-            f"workers of {address} lack {error.name}: pip install 'private-bandits[fast,dask]'"
+            f'workers of {address} lack {error.name}: pip install "private-bandits[fast,dask]" there'
         ) from None
     except distributed.KilledWorker as error:
         raise InvalidInput(

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from private_bandits.loading import require
+
 Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
@@ -44,6 +46,7 @@ class Estimate:
         >>> round(float(low), 3), round(float(high), 3)
         (-0.484, 4.484)
         """
+        require("a confidence interval", "experiments", "scipy")
         from scipy.special import stdtrit
 
         reach = stdtrit(self.freedom, (1 + confidence) / 2) * self.error
@@ -72,6 +75,7 @@ def _tail(distance: float, error: float, freedom: float) -> float:
     Runs that all agree leave no error, and are no proof either: they count as freedom/2 + 1 tosses of a coin that all
     fell alike, as in a sign test. Two independent samples of n runs have n such tosses; n pairs would have more.
     """
+    require("a test of regrets", "experiments", "scipy")
     from scipy.special import stdtr
 
     if np.isnan(distance) or np.isnan(error):

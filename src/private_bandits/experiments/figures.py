@@ -12,6 +12,7 @@ from private_bandits.experiments.experiment import Experiment
 from private_bandits.experiments.gallery import pictures
 from private_bandits.experiments.palette import GREY, INK
 from private_bandits.experiments.pictures import Panel, Picture, Series
+from private_bandits.loading import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,13 +47,18 @@ STYLE: dict[Any, Any] = {
 }
 
 
+NEEDED = ("a figure", "experiments", "matplotlib", "scipy")
+
+
 def draw(experiment: Experiment, frame: pd.DataFrame) -> dict[str, Figure]:
     """Every figure of the experiment, by its name, from one row for each label, run and step."""
+    require(*NEEDED)
     return {picture.name: _figure(experiment, picture) for picture in pictures(experiment, frame)}
 
 
 def save(experiment: Experiment, frame: pd.DataFrame, directory: Path) -> list[Path]:
     """Write figures/<experiment>-<figure>.png, .svg and .csv (the numbers that are drawn) under `directory`."""
+    require(*NEEDED)
     import matplotlib as mpl
 
     folder = Path(directory) / "figures"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from private_bandits.errors import InvalidInput
+from private_bandits.loading import require
 
 try:
     import fcntl
@@ -89,15 +90,12 @@ class Folder:
         self.moved[name] = str(target.relative_to(self.path))
 
     def put_frame(self, name: str, frame: pd.DataFrame) -> list[Path]:
-        """NAME.csv and NAME.parquet; the second where pyarrow is installed."""
+        """NAME.csv and NAME.parquet."""
+        require("a file of results", "experiments", "pyarrow")
         text = frame.to_csv(index=False, lineterminator="\n")
-        written = [self.put(f"{name}.csv", text.encode())]
         buffer = io.BytesIO()
-        try:
-            frame.to_parquet(buffer, engine="pyarrow", index=False)
-        except ImportError:
-            return written
-        return [*written, self.put(f"{name}.parquet", buffer.getvalue())]
+        frame.to_parquet(buffer, engine="pyarrow", index=False)
+        return [self.put(f"{name}.csv", text.encode()), self.put(f"{name}.parquet", buffer.getvalue())]
 
     def put_rows(self, name: str, rows: Iterable[Mapping[str, Any]]) -> Path:
         """NAME.csv, a line for each row."""

@@ -11,6 +11,7 @@ from private_bandits.experiments.experiment import Experiment
 from private_bandits.experiments.pictures import Picture
 from private_bandits.experiments.regrets import Regrets
 from private_bandits.experiments.wording import listing
+from private_bandits.loading import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +30,7 @@ PICTURES: dict[str, Callable[[Regrets], Picture]] = {
 
 def pictures(experiment: Experiment, frame: pd.DataFrame) -> list[Picture]:
     """Every picture that the experiment asks for, from one row for each label, run and step."""
+    require("a picture", "experiments", "scipy")
     unknown = [name for name in experiment.figures if name not in PICTURES]
     if unknown:
         raise InvalidInput(

@@ -21,7 +21,7 @@ class Outcome:
     """What a run of the command has done.
 
     computed, reused: blocks, of one policy each. verdicts: on the paper's claims, by experiment. tables: the paper's
-    two, for the experiments' numbers. notes: what a reader should know. seconds: of all of it.
+    two, for the experiments' numbers. seconds: of all of it.
     """
 
     folder: Path
@@ -31,7 +31,6 @@ class Outcome:
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
     moved: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
     computed: int = 0
     reused: int = 0
     seconds: float = 0.0
@@ -47,7 +46,6 @@ class Outcome:
         judged = [(name, verdict) for name, found in self.verdicts.items() for verdict in found]
         lines = [f"{name}, {verdict.claim}: {verdict.answer}" for name, verdict in judged]
         lines += [f"{old} was another: it is now {new}" for old, new in self.moved.items()]
-        lines += self.notes
         lines.append(f"{self.computed:,} blocks computed, {self.reused:,} were there; {self.seconds:.0f} seconds.")
         lines.append(f"{len(self.files)} files in {self.folder}")
         for line in lines:
@@ -78,7 +76,6 @@ class Outcome:
             "moved": self.moved,
             "blocks": {"computed": self.computed, "reused": self.reused},
             "seed": self.seed,
-            "notes": self.notes,
             "seconds": self.seconds,
         }
 

@@ -21,6 +21,7 @@ from private_bandits.experiments.pictures import Picture
 from private_bandits.experiments.regrets import Regrets
 from private_bandits.experiments.verdicts import judge
 from private_bandits.experiments.wording import listing, percent
+from private_bandits.loading import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +72,7 @@ def write(
     results: experiments with a row for each label, run and step. tables: rows of the paper's tables, "one" and "two".
     settings: names and values, shown as they are. The same input gives the same bytes.
     """
+    require("the report", "experiments", "plotly", "scipy")
     chapters = [Chapter(one, frame, pictures(one, frame), judge(one, frame)) for one, frame in results]
     text = Template(_part("report.html")).substitute(
         title=escape(TITLE),

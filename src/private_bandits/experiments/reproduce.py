@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import platform
 import time
 from collections.abc import Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +19,15 @@ from private_bandits.experiments.drawing import Painters
 from private_bandits.experiments.experiment import Entry, Experiment
 from private_bandits.experiments.files import Folder
 from private_bandits.experiments.outcome import Outcome, plain_rho
+from private_bandits.experiments.report import write as write_report
 from private_bandits.experiments.runner import Compute, Plan, plan, run
 from private_bandits.experiments.settings import PLACED
+from private_bandits.experiments.verdicts import judge
+from private_bandits.loading import require
 from private_bandits.progress import progress as progress_bar
 from private_bandits.simulation import workers
 from private_bandits.simulation.run import check_count
+from private_bandits.theory.tables import table_one, table_two
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,10 +39,6 @@ LEAST = {"horizon": 100, "runs": 1}
 """Fewer steps leave no course of regret to be judged."""
 LINE_EVERY = 20.0
 """Seconds between lines about the progress, where there is no terminal for a bar."""
-HERE = __package__
-EXTRA = "pip install 'private-bandits[experiments]'"
-
-
 SAID_BY_WORLDS = ("actions", "arms")
 """Parameters that may be long, and are those of the environment."""
 
@@ -110,8 +108,13 @@ def reproduce(
 
     What an earlier run into the same folder has computed is not computed again. tables: the horizon that the paper's
     tables are evaluated at, None for no tables. dask: the address of a scheduler, whose workers then do the work of
-    the processes; the numbers are the same.
+    the processes; the numbers are the same. Experiments need the extra "experiments", a cluster also "dask": without
+    them nothing is done.
     """
+    if experiments:
+        require("reproduce", "experiments")
+        if dask is not None:
+            require("--dask", "dask")
     began = time.perf_counter()
     seed, processes = check_count("seed", seed, least=0), check_count("processes", processes)
     outcome = Outcome(out, seed)
@@ -161,8 +164,7 @@ def _run(
             for study, frame in run(made, cache, compute, report):
                 outcome.results[study.experiment.name] = (study.experiment, frame)
                 _write_results(folder, outcome, study, frame)
-                if _part(f"{HERE}.figures", outcome, needs="matplotlib") is not None:
-                    painters.draw(study.experiment, frame)
+                painters.draw(study.experiment, frame)
     except KeyboardInterrupt:
         raise Interrupted(_kept(made, folder)) from None
 
@@ -178,51 +180,25 @@ def _write_results(folder: Folder, outcome: Outcome, study: Study, frame: pd.Dat
     name = study.experiment.name
     outcome.files += folder.put_frame(name, frame)
     outcome.files.append(folder.put_settings(name, settings_of(study)))
-    verdicts = _part(f"{HERE}.verdicts", outcome)
-    if verdicts is not None:
-        outcome.verdicts[name] = verdicts.judge(study.experiment, frame)
+    outcome.verdicts[name] = judge(study.experiment, frame)
 
 
 def _write_tables(folder: Folder, outcome: Outcome, horizon: int) -> None:
     """Each table at several budgets, one beneath the other."""
-    tables = _part("private_bandits.theory.tables", outcome)
-    if tables is None:
-        return
-    for name, make in (("one", tables.table_one), ("two", tables.table_two)):
+    for name, make in (("one", table_one), ("two", table_two)):
         rows = [{"horizon": horizon, "rho": rho, **row} for rho in PLACED for row in make(horizon=horizon, budget=rho)]
         outcome.tables[name] = rows
         outcome.files.append(folder.put_rows(f"table-{name}", rows))
 
 
 def _write_report(folder: Folder, outcome: Outcome) -> None:
-    report = _part(f"{HERE}.report", outcome, needs="plotly")
-    if report is None:
-        return
     results, settings = list(outcome.results.values()), folder.settings()
     shown = {"seed": outcome.seed, "version": __version__, **{name: settings[name] for name in outcome.results}}
 
     def write(path: Path) -> None:
-        report.write(path, results, outcome.tables, shown)
+        write_report(path, results, outcome.tables, shown)
 
     outcome.files.append(folder.put_made("report.html", write))
-
-
-def _part(module: str, outcome: Outcome, needs: str = "numpy") -> Any:
-    """A part of the output that needs an extra; None, with a note, where that is not installed."""
-    missing = next((name for name in (module, needs) if not _installed(name)), None)
-    if missing is None:
-        return importlib.import_module(module)
-    note = f"{module.rpartition('.')[2]} left out, {missing} is missing: {EXTRA}"
-    if note not in outcome.notes:
-        outcome.notes.append(note)
-    return None
-
-
-def _installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # what it would be in is missing
-        return False
 
 
 def settings_of(study: Study) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from private_bandits.experiments.claims.verdict import Verdict
 from private_bandits.experiments.experiment import Experiment
 from private_bandits.experiments.regrets import Regrets
 from private_bandits.experiments.wording import listing
+from private_bandits.loading import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +37,7 @@ CLAIMS: dict[str, Callable[[Regrets], Iterator[Verdict]]] = {
 
 def judge(experiment: Experiment, frame: pd.DataFrame) -> list[Verdict]:
     """A verdict for each claim of the experiment and each policy that it is about."""
+    require("a verdict", "experiments", "scipy")
     unknown = [claim for claim in experiment.claims if claim not in CLAIMS]
     if unknown:
         raise InvalidInput(f"{experiment.name}: no claim is called {unknown[0]!r}; there are {listing(list(CLAIMS))}")

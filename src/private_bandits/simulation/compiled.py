@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-try:
-    import numba
-except ImportError as error:
-    raise ImportError("contextual and dp-ucb simulations need numba: pip install 'private-bandits[fast]'") from error
+from private_bandits.loading import require
+
+require("a contextual or dp-ucb simulation", "fast")
+
+import numba  # noqa: E402
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
