@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import private_bandits as pb
-from private_bandits.factor import Factor
+from private_bandits.mechanism.factor import Factor
 
 MOST_WAITING = 24
 PEOPLE_PER_LIFE = 100

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.budget import Budget
-from private_bandits.composition import Combined
-from private_bandits.episode import INT64, TAIL, Counts, Episode
 from private_bandits.errors import CapacityExceeded, InvalidInput, NoiseFailed, PolicyFailed
 from private_bandits.ledger import Account, Release
-from private_bandits.noise import ExactNoise, Mechanism
+from private_bandits.mechanism.composition import Combined
+from private_bandits.mechanism.episode import INT64, TAIL, Counts, Episode
+from private_bandits.mechanism.noise import ExactNoise, Mechanism
+from private_bandits.mechanism.release import Door
+from private_bandits.mechanism.rewards import RewardRange
 from private_bandits.policies import POLICIES, Combination
 from private_bandits.policies.phased import PhasedState
-from private_bandits.release import Door
-from private_bandits.rewards import RewardRange
 
 steady = settings(derandomize=True, deadline=None)
 Matrix = list[list[float]]

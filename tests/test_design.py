@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from private_bandits.design import (
+from private_bandits.design.approximate import rough_design
+from private_bandits.design.optimal import (
     Design,
     exchanges,
     leverages,
@@ -28,7 +29,6 @@ from private_bandits.design import (
     thinned,
 )
 from private_bandits.errors import InvalidInput
-from private_bandits.rough import rough_design
 
 steady = settings(derandomize=True, deadline=None, max_examples=60)
 Floats = NDArray[np.float64]

@@ -28,7 +28,7 @@ from private_bandits.errors import (
     PolicyFailed,
     PrivateBanditsError,
 )
-from private_bandits.noise import Mechanism
+from private_bandits.mechanism.noise import Mechanism
 from private_bandits.policies import POLICIES, Combination, Policy
 from tests.support import EXAMPLE_BUDGETS, offered
 from tests.test_store import Seen, run_python
@@ -627,7 +627,7 @@ def with_trouble(path: Path, life: int, seen: dict[str, str]) -> None:
 ENDED = """
     import os, sys
     import private_bandits as pb
-    from private_bandits.noise import Mechanism
+    from private_bandits.mechanism.noise import Mechanism
 
     path, journal, lives = sys.argv[1], sys.argv[2], int(sys.argv[3])
     log = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

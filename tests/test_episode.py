@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from rich.pretty import pretty_repr
 
 from private_bandits.budget import zCDP
-from private_bandits.episode import GRID, INT64, LARGEST_EPISODE, TAIL, Episode, Grid, HiddenTotals
 from private_bandits.errors import CapacityExceeded, InvalidInput
+from private_bandits.mechanism.episode import GRID, INT64, LARGEST_EPISODE, TAIL, Episode, Grid, HiddenTotals
 
 steady = settings(derandomize=True, deadline=None)
 

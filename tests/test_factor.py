@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import private_bandits as pb
-from private_bandits.composition import Correlated
-from private_bandits.episode import Episode
 from private_bandits.errors import AgentClosed, CapacityExceeded, InvalidInput, PolicyFailed
-from private_bandits.factor import HALF_BEFORE, Factor, square_root
 from private_bandits.ledger import Account, Release, rewards_in
-from private_bandits.moments import MomentScale
+from private_bandits.mechanism.composition import Correlated
+from private_bandits.mechanism.episode import Episode
+from private_bandits.mechanism.factor import HALF_BEFORE, Factor, square_root
+from private_bandits.mechanism.moments import MomentScale
+from private_bandits.mechanism.release import Door
+from private_bandits.mechanism.rewards import RewardRange
 from private_bandits.policies import POLICIES
-from private_bandits.release import Door
-from private_bandits.rewards import RewardRange
 
 FACTORS = [HALF_BEFORE, square_root(1), square_root(7), Factor((4, 3, 2, 1), 4, 6), Factor((2, 1), 2, 3)]
 

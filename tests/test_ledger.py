@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 import private_bandits as pb
 from private_bandits import ledger as ledger_module
 from private_bandits.budget import NoiseKind
-from private_bandits.episode import label_of
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Account, Ledger, Part, Release
-from private_bandits.tree import subtrees_joined
+from private_bandits.mechanism.episode import label_of
+from private_bandits.mechanism.tree import subtrees_joined
 
 steady = settings(derandomize=True, deadline=None)
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import private_bandits as pb
-from private_bandits.episode import Grid
 from private_bandits.errors import CapacityExceeded, InvalidInput
 from private_bandits.ledger import Account
-from private_bandits.moment_sums import Moments
-from private_bandits.moments import LEAST_SHARE, MomentScale
-from private_bandits.release import Door
-from private_bandits.rewards import RewardRange
+from private_bandits.mechanism.episode import Grid
+from private_bandits.mechanism.moment_sums import Moments
+from private_bandits.mechanism.moments import LEAST_SHARE, MomentScale
+from private_bandits.mechanism.release import Door
+from private_bandits.mechanism.rewards import RewardRange
 
 Floats = NDArray[np.float64]
 STEPS = 2**20

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from private_bandits.budget import NoiseKind
-from private_bandits.episode import HiddenTotals
 from private_bandits.errors import InvalidInput, NoiseFailed
-from private_bandits.noise import (
+from private_bandits.mechanism.episode import HiddenTotals
+from private_bandits.mechanism.noise import (
     Draw,
     ExactNoise,
     Mechanism,

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 
 import private_bandits as pb
-from private_bandits.composition import Composition, Outgoing
-from private_bandits.episode import Episode
 from private_bandits.errors import InvalidInput
-from private_bandits.factor import HALF_BEFORE, Factor, square_root
 from private_bandits.ledger import Account, Part, Release
-from private_bandits.moments import MomentScale
-from private_bandits.release import Door
-from private_bandits.rewards import RewardRange
+from private_bandits.mechanism.composition import Composition, Outgoing
+from private_bandits.mechanism.episode import Episode
+from private_bandits.mechanism.factor import HALF_BEFORE, Factor, square_root
+from private_bandits.mechanism.moments import MomentScale
+from private_bandits.mechanism.release import Door
+from private_bandits.mechanism.rewards import RewardRange
 from private_bandits.storage.damage import checksum
 from private_bandits.storage.formats import agent_checksum
 from tests.support import read_ledger

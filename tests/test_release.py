@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from private_bandits.budget import ApproxDP, Budget, NoiseKind, NoPrivacy, PureDP, RenyiDP, zCDP
-from private_bandits.episode import INT64, Episode, Grid, HiddenTotals
 from private_bandits.errors import CapacityExceeded, InvalidInput, NoiseFailed
 from private_bandits.ledger import Account, Release
-from private_bandits.noise import Draw, ExactNoise, Mechanism
-from private_bandits.release import Door
-from private_bandits.rewards import RewardRange
+from private_bandits.mechanism.episode import INT64, Episode, Grid, HiddenTotals
+from private_bandits.mechanism.noise import Draw, ExactNoise, Mechanism
+from private_bandits.mechanism.release import Door
+from private_bandits.mechanism.rewards import RewardRange
 
 steady = settings(derandomize=True, deadline=None)
 
@@ -394,8 +394,8 @@ def test_the_largest_budgets_are_refused_or_released_in_finite_time(make: str) -
 from private_bandits.budget import PureDP, RenyiDP, zCDP
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Account
-from private_bandits.release import Door
-from private_bandits.rewards import RewardRange
+from private_bandits.mechanism.release import Door
+from private_bandits.mechanism.rewards import RewardRange
 for x in (1e200, 1e300, 8e307, 1.7e308):
     try:
         budget = {make}

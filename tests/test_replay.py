@@ -13,8 +13,8 @@ import pytest
 
 import private_bandits as pb
 from private_bandits.agent import bandit_of
-from private_bandits.environments import Replay
 from private_bandits.errors import InvalidInput
+from private_bandits.offline.replay import Replay
 from private_bandits.policies import Policy
 from tests.support import EVERY_POLICY, OFFERED, offered, policy_id
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from private_bandits.errors import InvalidInput
-from private_bandits.rewards import RewardRange
+from private_bandits.mechanism.rewards import RewardRange
 
 steady = settings(derandomize=True, deadline=None)
 

@@ -39,7 +39,7 @@ from private_bandits.errors import (
     PrivateBanditsError,
     UnknownDecision,
 )
-from private_bandits.noise import Mechanism
+from private_bandits.mechanism.noise import Mechanism
 from private_bandits.storage.formats import FORMAT
 from private_bandits.storage.sqlite import SqliteStore
 from tests.support import EXAMPLE_BUDGETS

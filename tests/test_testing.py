@@ -19,9 +19,9 @@ from examples.own_policy import MOSS, ExploreThenCommit
 import private_bandits as pb
 from private_bandits import agent as agents
 from private_bandits.agent import bandit_of
-from private_bandits.composition import Factored
 from private_bandits.errors import MissingExtra
-from private_bandits.factor import Factor
+from private_bandits.mechanism.composition import Factored
+from private_bandits.mechanism.factor import Factor
 from private_bandits.policies import POLICIES, Combination, Policy
 from private_bandits.testing import (
     BRIEF,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from private_bandits.tree import is_complete, levels_for, nodes_after, subtrees_joined
+from private_bandits.mechanism.tree import is_complete, levels_for, nodes_after, subtrees_joined
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 5])

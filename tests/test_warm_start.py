@@ -17,7 +17,6 @@ import pytest
 
 import private_bandits as pb
 from private_bandits.agent import bandit_of
-from private_bandits.episode import Grid
 from private_bandits.errors import (
     AgentBusy,
     AgentClosed,
@@ -27,6 +26,7 @@ from private_bandits.errors import (
     PolicyFailed,
 )
 from private_bandits.ledger import Release
+from private_bandits.mechanism.episode import Grid
 from private_bandits.policies import Policy
 from private_bandits.policies.doubling import DoublingState
 from tests.support import EVERY_POLICY, interact, policy_id

@@ -12,11 +12,12 @@
 from private_bandits import errors
 from private_bandits.agent import Agent, Decision
 from private_bandits.budget import ApproxDP, NoPrivacy, PureDP, RenyiDP, zCDP
-from private_bandits.design import Design, optimal_design, small_design
-from private_bandits.environments import Bernoulli, Contextual, Linear, Replay, ReplayResult
+from private_bandits.design.optimal import Design, optimal_design, small_design
+from private_bandits.environments import Bernoulli, Contextual, Linear
 from private_bandits.features import Features
 from private_bandits.guarantee import Guarantee
 from private_bandits.ledger import Ledger, Release
+from private_bandits.offline.replay import Replay, ReplayResult
 from private_bandits.policies import (
     DPSE,
     AdaCGOPE,

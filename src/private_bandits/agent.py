@@ -19,15 +19,15 @@ from private_bandits.budget import check_probability
 from private_bandits.errors import AgentBusy, AgentClosed
 from private_bandits.guarantee import Guarantee, Unit
 from private_bandits.ledger import Ledger, Release
-from private_bandits.logs import Column, read_log
+from private_bandits.mechanism.release import NoiseSource
+from private_bandits.mechanism.rewards import RewardRange
+from private_bandits.offline.logs import Column, read_log
+from private_bandits.offline.warm_start import logged_rewards, required_columns
 from private_bandits.policies import Estimate, Policy
-from private_bandits.release import NoiseSource
-from private_bandits.rewards import RewardRange
 from private_bandits.state import Decision, DecisionCounts, Settings
 from private_bandits.storage.contract import Store, StoreFailed
 from private_bandits.storage.ownership import file_path
 from private_bandits.storage.resuming import AgentFile
-from private_bandits.warm_start import logged_rewards, required_columns
 from private_bandits.wiring import new_bandit, promise_kept, resumed_bandit
 
 __all__ = ["Agent", "Decision", "bandit_of"]

@@ -19,8 +19,6 @@ from private_bandits.arguments import (
     parsed_id,
     told_parts,
 )
-from private_bandits.composition import Outgoing
-from private_bandits.episode import Counts, Episode
 from private_bandits.errors import (
     CapacityExceeded,
     ClosedDecision,
@@ -31,9 +29,11 @@ from private_bandits.errors import (
 )
 from private_bandits.learning import Learning
 from private_bandits.ledger import Release
+from private_bandits.mechanism.composition import Outgoing
+from private_bandits.mechanism.episode import Counts, Episode
+from private_bandits.mechanism.release import Door
 from private_bandits.policies import Offer, Policy
 from private_bandits.policies.base import nothing_to_undo
-from private_bandits.release import Door
 from private_bandits.state import (
     Decision,
     Ending,

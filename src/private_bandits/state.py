@@ -11,13 +11,13 @@ from numbers import Integral
 from typing import Any, Literal, NamedTuple, Protocol
 from zlib import crc32
 
-from private_bandits.episode import Episode
 from private_bandits.errors import AgentFileInvalid, InvalidInput
 from private_bandits.guarantee import Unit
 from private_bandits.ledger import Release
+from private_bandits.mechanism.episode import Episode
+from private_bandits.mechanism.rewards import RewardRange
 from private_bandits.policies import Offer, Policy, policy_from_dict
 from private_bandits.policies.waiting import Waiting
-from private_bandits.rewards import RewardRange
 
 
 @dataclass(frozen=True)

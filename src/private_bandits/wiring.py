@@ -12,9 +12,9 @@ from private_bandits.budget import Budget
 from private_bandits.errors import InvalidInput
 from private_bandits.guarantee import Guarantee, guarantee_for
 from private_bandits.ledger import Account
+from private_bandits.mechanism.release import Door, NoiseSource
 from private_bandits.policies import POLICIES, Policy
 from private_bandits.policies.waiting import Waiting
-from private_bandits.release import Door, NoiseSource
 from private_bandits.state import PrivateState, PublicState, Settings
 from private_bandits.storage.contract import Store, StoredBandit
 from private_bandits.storage.history import charge_history

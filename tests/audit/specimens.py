@@ -31,14 +31,14 @@ import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.bandit import Bandit, LoggedReward, Told
 from private_bandits.budget import NoiseKind
-from private_bandits.composition import Combined, Correlated, Factored, Outgoing
-from private_bandits.episode import Episode, HiddenTotals
-from private_bandits.factor import Factor, square_root
 from private_bandits.ledger import Account, Ledger, Release, rewards_in
-from private_bandits.noise import ExactNoise, Mechanism
+from private_bandits.mechanism.composition import Combined, Correlated, Factored, Outgoing
+from private_bandits.mechanism.episode import Episode, HiddenTotals
+from private_bandits.mechanism.factor import Factor, square_root
+from private_bandits.mechanism.noise import ExactNoise, Mechanism
+from private_bandits.mechanism.release import Door
+from private_bandits.mechanism.rewards import RewardRange
 from private_bandits.policies.doubling import DoublingState
-from private_bandits.release import Door
-from private_bandits.rewards import RewardRange
 from private_bandits.state import OpenDecision, Settings
 from private_bandits.storage.sqlite import SqliteStore
 

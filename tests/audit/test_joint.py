@@ -23,15 +23,15 @@ from private_bandits.audit.scenario import Scenario, play
 from private_bandits.audit.script import Move, random_script
 from private_bandits.audit.target import Target
 from private_bandits.bandit import Bandit
-from private_bandits.composition import Outgoing, Tree
-from private_bandits.episode import Episode
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
-from private_bandits.moments import MomentScale
+from private_bandits.mechanism.composition import Outgoing, Tree
+from private_bandits.mechanism.episode import Episode
+from private_bandits.mechanism.moments import MomentScale
+from private_bandits.mechanism.release import Door
 from private_bandits.policies import Offer
 from private_bandits.policies.contextual import STEPS
 from private_bandits.policies.private_contexts import MomentsState
-from private_bandits.release import Door
 from tests.audit.specimens import open_decisions, per_release, running
 
 RHO = pb.zCDP(0.5)

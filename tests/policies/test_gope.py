@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 import private_bandits as pb
-from private_bandits import composition
 from private_bandits.agent import bandit_of
 from private_bandits.errors import InvalidInput
+from private_bandits.mechanism import composition
 from private_bandits.policies import phased, phases
 from private_bandits.policies.phased import PhasedElimination, PhasedState
 

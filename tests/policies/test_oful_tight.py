@@ -17,8 +17,8 @@ from scipy.stats import chi2
 import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentFileInvalid
-from private_bandits.factor import square_root
 from private_bandits.ledger import Part
+from private_bandits.mechanism.factor import square_root
 from private_bandits.policies.optimism import noise_tail, squared_length
 from private_bandits.storage.sqlite import SqliteStore
 from private_bandits.theory import Coverage

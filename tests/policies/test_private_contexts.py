@@ -19,7 +19,7 @@ import pytest
 import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentFileInvalid, InvalidInput, NoiseFailed, PolicyFailed
-from private_bandits.noise import ExactNoise, Mechanism
+from private_bandits.mechanism.noise import ExactNoise, Mechanism
 from private_bandits.policies import Policy
 from private_bandits.policies.contextual import STEPS
 from private_bandits.policies.private_contexts import MomentsState

@@ -16,7 +16,7 @@ from scipy import optimize, stats
 import private_bandits as pb
 from private_bandits.environments import Floats
 from private_bandits.errors import InvalidInput
-from private_bandits.factor import HALF_BEFORE, Factor
+from private_bandits.mechanism.factor import HALF_BEFORE, Factor
 from private_bandits.policies.doubling import episode_length
 from private_bandits.policies.memory import Spread, readings
 from private_bandits.policies.tails import upper_bound

@@ -15,7 +15,7 @@ from scipy import stats
 import private_bandits as pb
 from private_bandits.budget import Budget
 from private_bandits.errors import InvalidInput
-from private_bandits.moments import MomentScale
+from private_bandits.mechanism.moments import MomentScale
 from private_bandits.policies import POLICIES, Combination, Policy
 from private_bandits.simulation import contextual, contextual_steps
 from private_bandits.simulation.contextual_steps import Learner

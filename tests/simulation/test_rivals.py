@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 import private_bandits as pb
 from private_bandits.budget import Budget
 from private_bandits.cli import app
+from private_bandits.mechanism.tree import is_complete, nodes_after
 from private_bandits.policies import Policy
 from private_bandits.simulation import steps
 from private_bandits.simulation.elimination import EliminationRuns
 from private_bandits.simulation.simulated_noise import noise_draws
-from private_bandits.tree import is_complete, nodes_after
 from tests.simulation.test_finite import Certain, same_distribution
 
 trees = pytest.importorskip("private_bandits.simulation.trees")

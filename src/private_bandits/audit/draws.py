@@ -22,10 +22,10 @@ from private_bandits.audit.evidence import Floats
 from private_bandits.audit.inside import PATIENCE, Flaw
 from private_bandits.audit.replay import Instead
 from private_bandits.audit.target import Target
-from private_bandits.composition import Outgoing
-from private_bandits.episode import HiddenTotals
 from private_bandits.ledger import Release
 from private_bandits.loading import require
+from private_bandits.mechanism.composition import Outgoing
+from private_bandits.mechanism.episode import HiddenTotals
 
 SCALES = (0.7, 3.0, 20.0)
 SHIFT = 4

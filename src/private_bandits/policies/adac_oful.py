@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_bandits.budget import Budget
-from private_bandits.factor import INDEPENDENT, Factor, square_root
 from private_bandits.ledger import Release
+from private_bandits.mechanism.factor import INDEPENDENT, Factor, square_root
 from private_bandits.policies.base import Estimate, Offer, check_variant
 from private_bandits.policies.contextual import STEPS, ContextualPolicy, Floats
 from private_bandits.policies.decoding import DecodedSum

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from private_bandits.errors import InvalidInput
-from private_bandits.factor import HALF_BEFORE, Factor
 from private_bandits.ledger import Release
+from private_bandits.mechanism.factor import HALF_BEFORE, Factor
 from private_bandits.policies.doubling import Array, ConfidenceBoundPolicy, DoublingState
 from private_bandits.policies.memory import Kept, Spread, read
 from private_bandits.policies.tails import highest_bound, upper_bound

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from private_bandits.budget import BUDGETS, Budget
 from private_bandits.errors import InvalidInput, UnsupportedBudget
-from private_bandits.factor import Factor
 from private_bandits.ledger import Release
-from private_bandits.moments import MomentScale
+from private_bandits.mechanism.factor import Factor
+from private_bandits.mechanism.moments import MomentScale
 
 State = TypeVar("State")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from private_bandits.factor import Factor
+from private_bandits.mechanism.factor import Factor
 
 Floats = NDArray[np.float64]
 

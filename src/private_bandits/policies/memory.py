@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from private_bandits.factor import INDEPENDENT, Factor
+from private_bandits.mechanism.factor import INDEPENDENT, Factor
 
 Array = NDArray[np.float64]
 

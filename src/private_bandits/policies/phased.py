@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_bandits.budget import Budget, check_positive, check_probability
-from private_bandits.design import RANK_TOLERANCE, Design, optimal_design, small_design
+from private_bandits.design.optimal import RANK_TOLERANCE, Design, optimal_design, small_design
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Combination, Estimate, check_variant

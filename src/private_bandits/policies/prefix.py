@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from private_bandits.tree import is_complete, nodes_after
+from private_bandits.mechanism.tree import is_complete, nodes_after
 
 Floats = NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from private_bandits.mechanism.tree import levels_for
 from private_bandits.policies.private_contexts import PrivateContextPolicy
-from private_bandits.tree import levels_for
 
 
 @dataclass(frozen=True)

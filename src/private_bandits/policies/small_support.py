@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from private_bandits.design import Design, small_design
+from private_bandits.design.optimal import Design, small_design
 from private_bandits.policies.fit import Floats, Placement, on_the_sums
 from private_bandits.policies.phased import PhasedElimination, Solver
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from private_bandits.budget import BUDGETS, Budget
 from private_bandits.ledger import Release
+from private_bandits.mechanism.tree import levels_for
 from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, checked_horizon
 from private_bandits.policies.doubling import unseen_arm
 from private_bandits.policies.prefix import PrefixSum
 from private_bandits.policies.shortlist import FEW, Array, Shortlist
 from private_bandits.policies.tails import interval, noise_reach
-from private_bandits.tree import levels_for
 
 
 @dataclass(eq=False)

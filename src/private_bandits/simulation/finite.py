@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from private_bandits.environments import FiniteEnvironment, Floats, Integers
-from private_bandits.factor import INDEPENDENT
+from private_bandits.mechanism.factor import INDEPENDENT
 from private_bandits.policies.doubling import IndexPolicy, episode_length
 from private_bandits.policies.memory import Readings, Spread, readings
 from private_bandits.policies.tails import upper_bound

@@ -13,13 +13,13 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from private_bandits.design.approximate import FEW, far_from_dependence, plain_basis, rough_weights
 from private_bandits.environments import Floats, Integers
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.fit import Fit
 from private_bandits.policies.linear import Rows
 from private_bandits.policies.phased import PhasedElimination
 from private_bandits.policies.phases import ENTRIES, ROUGH, farthest
-from private_bandits.rough import FEW, far_from_dependence, plain_basis, rough_weights
 
 Active = tuple[int, ...]
 """Actions, ascending."""

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_bandits.environments import Contextual, FiniteEnvironment, Floats, Integers, Replay
+from private_bandits.environments import Contextual, FiniteEnvironment, Floats, Integers
 from private_bandits.errors import InvalidInput
+from private_bandits.offline.replay import Replay
 from private_bandits.policies import Policy
 from private_bandits.progress import Report
 from private_bandits.progress import progress as progress_bar

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from private_bandits.environments import Floats
-from private_bandits.factor import Factor
-from private_bandits.moments import MomentScale
+from private_bandits.mechanism.factor import Factor
+from private_bandits.mechanism.moments import MomentScale
+from private_bandits.mechanism.tree import is_complete, nodes_after, subtrees_joined
 from private_bandits.policies import Offer
 from private_bandits.simulation.simulated_noise import release_deviation
-from private_bandits.tree import is_complete, nodes_after, subtrees_joined
 
 Addend = Callable[[tuple[int, ...], float], Floats]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from private_bandits.budget import Budget
 from private_bandits.environments import Contextual, Floats, Integers
-from private_bandits.moments import MomentScale
+from private_bandits.mechanism.moments import MomentScale
 from private_bandits.policies.optimism import Optimism
 from private_bandits.progress import Report
 from private_bandits.simulation import contextual

@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
-from private_bandits.episode import Episode
 from private_bandits.errors import AgentClosed
 from private_bandits.ledger import Release
+from private_bandits.mechanism.episode import Episode
 from private_bandits.state import OpenDecision, PrivateState, PublicState, Records, Settings
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from private_bandits.episode import label_of
 from private_bandits.errors import AgentBusy, AgentClosed, AgentFileInvalid
+from private_bandits.mechanism.episode import label_of
 from private_bandits.storage.damage import ROW, Hidden, checksum, database_failure, texts
 from private_bandits.storage.decisions import COLUMNS, FINGERPRINT, checked_rows
 from private_bandits.storage.ownership import PRESENCE

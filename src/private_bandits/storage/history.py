@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from private_bandits.composition import Composition
-from private_bandits.episode import Episode, label_of
 from private_bandits.errors import AgentFileInvalid
 from private_bandits.ledger import Release
-from private_bandits.release import Door
+from private_bandits.mechanism.composition import Composition
+from private_bandits.mechanism.episode import Episode, label_of
+from private_bandits.mechanism.release import Door
 from private_bandits.storage.rows import rewards_by_label
 
 ROUNDING = 1e-6

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from private_bandits.episode import Episode
 from private_bandits.ledger import Release
+from private_bandits.mechanism.episode import Episode
 from private_bandits.policies import Offer
 from private_bandits.state import Ending, OpenDecision, PublicState
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 
-from private_bandits.episode import Episode, stored_place
 from private_bandits.errors import AgentFileInvalid, InvalidInput
+from private_bandits.mechanism.episode import Episode, stored_place
 from private_bandits.state import Endings, Settings
 from private_bandits.storage.formats import Contents
 

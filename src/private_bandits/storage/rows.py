@@ -11,9 +11,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from private_bandits.episode import label_of
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import FEW, Part, Release, label_span
+from private_bandits.mechanism.episode import label_of
 from private_bandits.storage.damage import checksum
 
 StoredRow = tuple[int, str]

@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from private_bandits.episode import Episode
 from private_bandits.errors import AgentClosed, AgentFileExists, AgentFileInvalid, InvalidInput
 from private_bandits.ledger import Release
+from private_bandits.mechanism.episode import Episode
 from private_bandits.policies import Offer
 from private_bandits.state import Ending, Endings, OpenDecision, PublicState, Settings
 from private_bandits.storage.contract import StoreFailed, read_failed, write_failed

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-from private_bandits.episode import Episode, Grid
 from private_bandits.errors import InvalidInput, PrivateBanditsError
-from private_bandits.moments import MomentScale
+from private_bandits.mechanism.episode import Episode, Grid
+from private_bandits.mechanism.moments import MomentScale
 
 
 class Moments(Episode):

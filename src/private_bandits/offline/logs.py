@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from private_bandits.errors import InvalidInput
-from private_bandits.rewards import RewardRange
+from private_bandits.mechanism.rewards import RewardRange
 
 Column = str | Sequence[str]
 """The name of a column; or several, whose values make a vector."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from private_bandits.design import Design, Floats, Integers, certified, checked, optimal_design
+from private_bandits.design.optimal import Design, Floats, Integers, certified, checked, optimal_design
 
 Truths = NDArray[np.bool_]
 

@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from private_bandits.episode import Episode, Grid, HiddenTotals, l1_norm, label_of, root_above
 from private_bandits.errors import CapacityExceeded, InvalidInput
-from private_bandits.factor import Factor
 from private_bandits.ledger import Part, rewards_in
-from private_bandits.tree import is_complete, subtrees_before, subtrees_joined
+from private_bandits.mechanism.episode import Episode, Grid, HiddenTotals, l1_norm, label_of, root_above
+from private_bandits.mechanism.factor import Factor
+from private_bandits.mechanism.tree import is_complete, subtrees_before, subtrees_joined
 
 LEAST_WEIGHT, MOST_WEIGHT = 2**6, 2**40  # what the largest weight of a combination is rounded to
 

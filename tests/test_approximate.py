@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from private_bandits import rough
-from private_bandits.design import Design, optimal_design
-from private_bandits.rough import FEW, fewer, rough_design, rough_weights
+from private_bandits.design import approximate
+from private_bandits.design.approximate import FEW, fewer, rough_design, rough_weights
+from private_bandits.design.optimal import Design, optimal_design
 from tests.test_design import check, draw, plain_leverages, rotation, sphere
 
 Floats = NDArray[np.float64]
@@ -30,7 +30,7 @@ KINDS = (draw, sphere, lengths, halves)
 @pytest.mark.parametrize("d", [2, 3, 5, 10])
 @pytest.mark.parametrize("kind", KINDS)
 def test_found_without_the_solver(d: int, kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rough, "optimal_design", None)
+    monkeypatch.setattr(approximate, "optimal_design", None)
     for seed, k in enumerate((d + 2, d * (d + 1) // 2, d * (d + 1), FEW)):
         if kind is halves and k < d * (d + 1):
             continue  # too few different ones
@@ -45,7 +45,7 @@ def test_what_it_cannot_do_is_left_to_the_solver(monkeypatch: pytest.MonkeyPatch
         asked.append(len(actions))
         return optimal_design(actions, tol)
 
-    monkeypatch.setattr(rough, "optimal_design", counted)
+    monkeypatch.setattr(approximate, "optimal_design", counted)
     corners = np.array(np.meshgrid(*[[-1.0, 1.0]] * 5)).reshape(5, -1).T  # all squares are one: too few products
     plane = np.column_stack([sphere(0, 9, 2), np.zeros(9)])
     many = sphere(1, FEW + 1, 2)

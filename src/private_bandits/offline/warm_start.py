@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from private_bandits.bandit import Bandit, LoggedReward
 from private_bandits.errors import InvalidInput
-from private_bandits.logs import Log
+from private_bandits.offline.logs import Log
 
 
 @dataclass

@@ -12,8 +12,8 @@ from operator import mul
 from typing import Any, Self
 
 from private_bandits.errors import CapacityExceeded, InvalidInput, PrivateBanditsError
-from private_bandits.factor import Factor
 from private_bandits.ledger import Part
+from private_bandits.mechanism.factor import Factor
 
 INT64 = 2**63
 TAIL = 12  # standard deviations of noise kept free below 2^63; beyond them lies less than 1e-32

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from private_bandits.budget import Budget
-from private_bandits.composition import Combined, Composition, Factored, Independent, Outgoing, Tree
-from private_bandits.episode import INT64, TAIL, Episode, Grid
 from private_bandits.errors import InvalidInput
-from private_bandits.factor import Factor
 from private_bandits.ledger import Account, Release, rewards_in
-from private_bandits.moment_sums import Moments
-from private_bandits.moments import MomentScale
-from private_bandits.noise import ExactNoise, NoiseSource, SeededNoise
-from private_bandits.rewards import RewardRange
+from private_bandits.mechanism.composition import Combined, Composition, Factored, Independent, Outgoing, Tree
+from private_bandits.mechanism.episode import INT64, TAIL, Episode, Grid
+from private_bandits.mechanism.factor import Factor
+from private_bandits.mechanism.moment_sums import Moments
+from private_bandits.mechanism.moments import MomentScale
+from private_bandits.mechanism.noise import ExactNoise, NoiseSource, SeededNoise
+from private_bandits.mechanism.rewards import RewardRange
 
 __all__ = ["Door", "NoiseSource", "Observer"]
 
