@@ -19,7 +19,7 @@ import numpy as np
 import private_bandits as pb
 from private_bandits.budget import Budget
 from private_bandits.policies.fit import Fit
-from private_bandits.policies.phased import PhasedElimination
+from private_bandits.policies.phased_elimination import PhasedElimination
 from private_bandits.simulation.linear import PhasedRuns
 
 RHOS = (0.001, 0.01, 0.1, 1.0, math.inf)

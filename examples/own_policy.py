@@ -48,7 +48,8 @@ class ExploreThenCommit(FiniteArmsPolicy[Explored]):
     """So many rewards of every arm, one release an arm; then the best of them for ever."""
 
     name = "own-explore-then-commit"
-    notions = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")  # Gaussian noise: the intervals below are right for it
+    # The intervals below are right for Gaussian noise.
+    supported_budgets = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")
     source = "folklore"
     rewards: int = 10
 

@@ -37,7 +37,7 @@ class HeldAgain(pb.IndexPolicy):
     """
 
     name: ClassVar[str] = "held-again-for-tests"
-    notions: ClassVar[tuple[str, ...]] = ("zCDP", "NoPrivacy")
+    supported_budgets: ClassVar[tuple[str, ...]] = ("zCDP", "NoPrivacy")
 
     every: int = 2
 

@@ -198,9 +198,11 @@ def test_policies_are_listed() -> None:
     rows = json.loads(call("policies", "--json").stdout)["policies"]
     assert {"adac-ucb", "adap-ucb"} <= {row["name"] for row in rows}
     assert all(row["setting"] and row["privacy"] and row["source"] for row in rows)
-    notions = {row["name"]: row["privacy"] for row in rows}
-    assert notions["shariff-sheffet"][0] == "joint zCDP (contexts private too)"
-    assert notions["linpriv"] == notions["adac-oful"] == ["zCDP", "ApproxDP", "RenyiDP", "NoPrivacy"]
+    supported_budgets = {row["name"]: row["privacy"] for row in rows}
+    assert supported_budgets["shariff-sheffet"][0] == "joint zCDP (contexts private too)"
+    assert (
+        supported_budgets["linpriv"] == supported_budgets["adac-oful"] == ["zCDP", "ApproxDP", "RenyiDP", "NoPrivacy"]
+    )
     variants = {row["name"]: row["variants"] for row in rows}
     assert variants["adac-gope"] == ["paper", "tight"]
     assert variants["dp-se"] == ["paper"]

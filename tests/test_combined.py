@@ -19,12 +19,12 @@ from private_bandits.budget import Budget
 from private_bandits.errors import CapacityExceeded, InvalidInput, NoiseFailed, PolicyFailed
 from private_bandits.ledger import Account, Release
 from private_bandits.mechanism.composition import Combined
-from private_bandits.mechanism.episode import INT64, TAIL, Counts, Episode
+from private_bandits.mechanism.episode import INT64, TAIL, Episode, OpenCounts
 from private_bandits.mechanism.noise import ExactNoise, Mechanism
 from private_bandits.mechanism.release import Door
 from private_bandits.mechanism.rewards import RewardRange
 from private_bandits.policies import POLICIES, Combination
-from private_bandits.policies.phased import PhasedState
+from private_bandits.policies.phased_elimination import PhasedState
 
 steady = settings(derandomize=True, deadline=None)
 Matrix = list[list[float]]
@@ -268,7 +268,7 @@ def test_too_many_rewards_are_refused_on_public_grounds() -> None:
 
 def test_counts_are_all_that_a_policy_sees_of_sums() -> None:
     door = door_for(pb.zCDP(0.1))
-    counts = Counts({e.key: e for e in episodes_of(door, [[1.0] * 3, []])})
+    counts = OpenCounts({e.key: e for e in episodes_of(door, [[1.0] * 3, []])})
     assert dict(counts) == {10: 3, 11: 0}
     assert counts[99] == 0
     assert "hidden" in repr(Combined(episodes_of(door, [[1.0]]), None))

@@ -152,7 +152,7 @@ def id_of(policy: Policy[Any]) -> str:
 def every_class() -> list[Policy[Any]]:
     """One of each class of the package, so that a new one is tested as well."""
     found = [cls for _, cls in sorted(POLICIES.items()) if cls.__module__.startswith("private_bandits.")]
-    return [troubled(cls.example(EXAMPLE_BUDGETS[cls.notions[0]])) for cls in found]
+    return [troubled(cls.example(EXAMPLE_BUDGETS[cls.supported_budgets[0]])) for cls in found]
 
 
 # Ways to fail.
@@ -274,7 +274,7 @@ def assert_failed(agent: pb.Agent, text: str) -> None:
         agent.estimates,
         lambda: agent.learned,
     ]
-    if agent.policy.takes_logs and agent.policy.arm_names:
+    if agent.policy.supports_warm_start and agent.policy.arm_names:
         calls.append(lambda: agent.warm_start([(0, 0.5)]))
     for call in calls:
         with pytest.raises(PolicyFailed):

@@ -242,14 +242,14 @@ def check_doubling(agent: pb.Agent) -> None:
     """The policy knows every row: counts double, from the second or third on, and means are the last of each arm."""
     policy, rows = agent.policy, agent.ledger.rows
     assert isinstance(policy, pb.AdaCUCB)
-    remembers = policy.factor is not None
+    uses_all_releases = policy.factor is not None
     of_arm = {arm: [row for row in rows if row.key == arm] for arm in range(ARMS)}
     for estimate in agent.estimates():
         released = of_arm[estimate.action]
         counts = [row.counts[0] for row in released]
-        assert counts == [episode_length(sum(counts[:j]), policy.opening) for j in range(len(counts))]
-        assert estimate.rewards == (sum(counts) if remembers else counts[-1] if counts else 0)
-        if released and not remembers:
+        assert counts == [episode_length(sum(counts[:j]), policy.initial_rewards) for j in range(len(counts))]
+        assert estimate.rewards == (sum(counts) if uses_all_releases else counts[-1] if counts else 0)
+        if released and not uses_all_releases:
             assert estimate.mean == min(max(released[-1].values[0] / released[-1].count, 0.0), 1.0)
 
 

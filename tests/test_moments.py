@@ -15,8 +15,8 @@ import private_bandits as pb
 from private_bandits.errors import CapacityExceeded, InvalidInput
 from private_bandits.ledger import Account
 from private_bandits.mechanism.episode import Grid
-from private_bandits.mechanism.moment_sums import Moments
 from private_bandits.mechanism.moments import LEAST_SHARE, MomentScale
+from private_bandits.mechanism.private_context_episode import PrivateContextEpisode
 from private_bandits.mechanism.release import Door
 from private_bandits.mechanism.rewards import RewardRange
 
@@ -84,7 +84,7 @@ def test_whole_numbers_move_by_no_more_than_the_declared(
         for length in (dice.choice([0, 1, 1, 7]), dice.choice([0.3, 1, 1, 10**6])):
             direction = np.array([dice.gauss(0, 1) for _ in range(d)])
             action = direction / np.linalg.norm(direction) * length * STEPS
-            person = Moments(0, 1, scale, grid)
+            person = PrivateContextEpisode(0, 1, scale, grid)
             person.add(tuple(int(x) for x in action), dice.choice([0, steps, dice.randrange(steps)]))
             sums.append(np.array(person.totals.reveal(), float))
         assert np.linalg.norm(sums[0] - sums[1]) <= person.sensitivity_l2
@@ -112,7 +112,7 @@ def test_what_leaves_is_decoded_exactly_up_to_the_grid() -> None:
 
 def test_room_is_refused_by_the_number_of_people_alone() -> None:
     scale = MomentScale(2, STEPS, -1.0, 1.0, 0.5)
-    episode = Moments(0, 1, scale, Grid(steps=4, capacity=4 * 3 * scale.room))
+    episode = PrivateContextEpisode(0, 1, scale, Grid(steps=4, capacity=4 * 3 * scale.room))
     for action in ((0, 0), (STEPS, 0), (0, 0)):
         assert episode.refusal(action) is None
         episode.add(action, 4)
@@ -127,7 +127,7 @@ def test_room_is_refused_by_the_number_of_people_alone() -> None:
 def test_no_laplace_noise_and_no_other_share() -> None:
     scale = MomentScale(2, STEPS, -1.0, 1.0, 0.5)
     with pytest.raises(InvalidInput, match="Gaussian"):
-        _ = Moments(0, 1, scale, Grid(4, 100)).sensitivity_l1
+        _ = PrivateContextEpisode(0, 1, scale, Grid(4, 100)).sensitivity_l1
     for share in (0.0, 0.19, 1.0, 2.0, float("nan")):
         with pytest.raises(InvalidInput, match="matrix_share"):
             MomentScale(2, STEPS, -1.0, 1.0, share)

@@ -1186,7 +1186,7 @@ def test_an_agent_goes_on_from_a_file_of_the_second_format(
     tmp_path: Path, name: str, private: bool, older: bool
 ) -> None:
     cls = policies.POLICIES[name]
-    policy: Any = cls.example(EXAMPLE_BUDGETS[cls.notions[0]] if private else pb.NoPrivacy())
+    policy: Any = cls.example(EXAMPLE_BUDGETS[cls.supported_budgets[0]] if private else pb.NoPrivacy())
     if name in SINCE_FORMAT_THREE:
         policy = replace(policy, variant="paper")  # there was no other
     actions = None if policy.arm_names else np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])

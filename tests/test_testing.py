@@ -81,7 +81,7 @@ class Batches(Policy[Seen]):
 
     name = "test-batches"
     setting = "finite"
-    notions = ("zCDP", "NoPrivacy")
+    supported_budgets = ("zCDP", "NoPrivacy")
     source = "this file"
 
     def __post_init__(self) -> None:
@@ -393,7 +393,7 @@ def test_the_audit_says_what_it_has_seen() -> None:
 
 def test_a_class_stands_for_every_budget_that_it_serves() -> None:
     assert [policy_id(p) for p in examples_of([Batches])] == ["test-batches-zCDP", "test-batches-NoPrivacy"]
-    assert [type(p.promise).__name__ for p in examples_of([Greedy])] == list(Greedy.notions)
+    assert [type(p.promise).__name__ for p in examples_of([Greedy])] == list(Greedy.supported_budgets)
     kinds = [p.promise.noise for p in examples_of([Greedy], one_of_each_noise=True)]
     assert sorted(kinds) == ["gaussian", "laplace", "none"]
     ready = Greedy.example(pb.zCDP(3))

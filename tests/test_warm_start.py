@@ -34,8 +34,8 @@ from tests.test_agent import everything
 from tests.test_interrupts import PACKAGE, STRIKES, Strike, cut_short, shown, walk
 from tests.test_store import connection_of
 
-WARM = [policy for policy in EVERY_POLICY if policy.takes_logs]
-COLD = [policy for policy in EVERY_POLICY if not policy.takes_logs]
+WARM = [policy for policy in EVERY_POLICY if policy.supports_warm_start]
+COLD = [policy for policy in EVERY_POLICY if not policy.supports_warm_start]
 LOG = [("B", 0.25), ("A", 1.0), ("B", 0.5), ("B", 0.75), ("A", 0.0)]
 
 

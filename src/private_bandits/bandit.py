@@ -30,7 +30,7 @@ from private_bandits.errors import (
 from private_bandits.learning import Learning
 from private_bandits.ledger import Release
 from private_bandits.mechanism.composition import Outgoing
-from private_bandits.mechanism.episode import Counts, Episode
+from private_bandits.mechanism.episode import Episode, OpenCounts
 from private_bandits.mechanism.release import Door
 from private_bandits.policies import Offer, Policy
 from private_bandits.policies.base import nothing_to_undo
@@ -83,7 +83,7 @@ class Bandit(Learning):
         self.settings = settings
         self.door = door
         self.private = private
-        self.arrived = Counts(private.episodes)
+        self.arrived = OpenCounts(private.episodes)
         self.unlearned: list[Release] = []
         """Releases that are drawn, and not seen by anyone yet."""
         self.unfinished = False

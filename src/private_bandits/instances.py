@@ -66,7 +66,7 @@ def policy_named(
         raise InvalidInput(f"{name} has no variant {variant!r}: --variant must be {' or '.join(cls.variants)} for it")
     said = options if variant is None else {**options, "variant": variant}
     mine = {k: v for k, v in said.items() if k in parameters_of(name)}
-    return cls(budget=equal_budget(budget, cls.notions), **mine)  # type: ignore[call-arg]
+    return cls(budget=equal_budget(budget, cls.supported_budgets), **mine)  # type: ignore[call-arg]
 
 
 def parameters_of(name: str) -> set[str]:

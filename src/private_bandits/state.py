@@ -74,13 +74,13 @@ class Settings:
         """Return the settings as plain data."""
         plain = {k: getattr(self, k) for k in _PLAIN_SETTINGS}
         bounds = [self.reward_range.low, self.reward_range.high]
-        return plain | {"policy": self.policy.to_dict(), "reward_range": bounds} | _sharing(self.policy)
+        return plain | {"policy": self.policy.to_dict(), "reward_range": bounds} | _reuse_fingerprint(self.policy)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Settings:
         """Return the settings that to_dict wrote, checked as if they were given anew."""
         policy = policy_from_dict(data["policy"])
-        sharing = _sharing(policy)
+        sharing = _reuse_fingerprint(policy)
         expected = {"policy", "reward_range", *_PLAIN_SETTINGS}
         if not expected <= data.keys() <= expected | sharing.keys():
             raise AgentFileInvalid("is damaged: its settings are not those of an agent")
@@ -104,7 +104,7 @@ def whole_number(name: str, value: int | None, least: int, most: int = 2**62) ->
     return int(value)
 
 
-def _sharing(policy: Policy[Any]) -> dict[str, Any]:
+def _reuse_fingerprint(policy: Policy[Any]) -> dict[str, Any]:
     """Say in which releases a reward is: a file must not go on with others."""
     factor = policy.factor
     told = None if factor is None else [factor.unit, factor.cap, crc32(repr(factor.multipliers).encode())]

@@ -80,7 +80,7 @@ def examples_of(
         if isinstance(one, Policy):
             found.append(one)
             continue
-        budgets = [EXAMPLES[notion] for notion in one.notions]
+        budgets = [EXAMPLES[notion] for notion in one.supported_budgets]
         if one_of_each_noise:
             budgets = [b for i, b in enumerate(budgets) if b.noise not in {other.noise for other in budgets[:i]}]
         found += map(one.example, budgets)
@@ -376,14 +376,14 @@ class PolicyRules:
         assert i is None, f"after a restart it shows {resumed.shown[i]}, without one {never_closed.shown[i]}"
 
     def test_budgets_that_it_cannot_keep_are_refused(self, policy: Policy[Any]) -> None:
-        """`notions` says which it can, and `check_budget` is called."""
+        """`supported_budgets` says which it can, and `check_budget` is called."""
         for notion, budget in EXAMPLES.items():
             refused = None
             try:
                 policy.with_budget(budget)
             except UnsupportedBudget as error:
                 refused = error
-            assert (refused is None) == (notion in policy.notions), f"{budget}, refused: {refused}"
+            assert (refused is None) == (notion in policy.supported_budgets), f"{budget}, refused: {refused}"
 
 
 def _multipliers(agent: Agent) -> dict[str, list[float]]:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import private_bandits as pb
 from private_bandits import cli
-from private_bandits.audit import SHORT, Thoroughness, audit, html, of_factory, of_policy, to_json
+from private_bandits.audit import SHORT, Thoroughness, audit, html, of_factory, of_policy, to_dict
 from private_bandits.audit import inside as exact
 from private_bandits.audit.attempts import attempt, words_of
 from private_bandits.audit.outside import Effort
@@ -109,7 +109,7 @@ def test_an_agent_that_always_fails_cannot_be_judged() -> None:
     report.print(console)
     assert console.export_text().rstrip().splitlines()[-1].strip().startswith("could not be judged")
     assert "Could not be judged" in html([report])
-    assert to_json([report])["audits"][0]["judged"] is False
+    assert to_dict([report])["audits"][0]["judged"] is False
 
 
 def test_an_agent_that_fails_by_its_releases_is_not_accused() -> None:

@@ -167,11 +167,11 @@ def test_shipped_means_every_policy_with_every_noise_or_one_with_every_budget_it
     for name in OWN:
         policy = POLICIES[name]
         full = f"{name} tight" if "tight" in policy.variants else name
-        assert [t.name for t in shipped(name)] == [f"{full} {EXAMPLES[notion]}" for notion in policy.notions]
+        assert [t.name for t in shipped(name)] == [f"{full} {EXAMPLES[notion]}" for notion in policy.supported_budgets]
     kinds = {
         (name, EXAMPLES[notion].noise, variant)
         for name in OWN
-        for notion in POLICIES[name].notions
+        for notion in POLICIES[name].supported_budgets
         for variant in POLICIES[name].variants
     }
     assert len(shipped()) == len(kinds)
@@ -295,7 +295,7 @@ def test_claims_that_are_false_in_another_notion_are_refuted() -> None:
 def test_the_rows_overheard_are_those_that_leave_the_door() -> None:
     """Also where a door changes what the release of its base class returned."""
     agent = SPECIMENS["white_float_noise_on_float_sum"].factory()
-    tap = draws.Tap(agent)
+    tap = draws.DoorRecorder(agent)
     for _ in range(8):
         agent.tell(agent.ask(), 1.0)
     assert tap.rows == list(agent.ledger)

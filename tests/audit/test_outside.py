@@ -305,7 +305,7 @@ def test_play_uses_what_an_agent_has_beside_ask_and_tell() -> None:
         return made[-1]
 
     target = of_factory(make, pb.zCDP(1), arms=2)
-    assert (target.asks_many, target.tells_many, target.takes_logs) == (True, True, True)
+    assert (target.asks_many, target.tells_many, target.supports_warm_start) == (True, True, True)
     scenario = Scenario(5, 1, (0.5, 0.25), (None, None, 1), batch=2, looks=1, together=True, log=2)
     play(target, scenario, 1.0, look=False)
     assert made[-1].calls == [
@@ -324,7 +324,7 @@ def test_play_uses_what_an_agent_has_beside_ask_and_tell() -> None:
 def test_what_an_agent_has_beside_ask_and_tell_is_tried_out(name: str, able: bool) -> None:
     found = SPECIMENS[f"black_{name}"]
     target = of_factory(found.path, pb.zCDP(found.rho))
-    assert (target.asks_many, target.tells_many, target.takes_logs) == (able, able, able)
+    assert (target.asks_many, target.tells_many, target.supports_warm_start) == (able, able, able)
     assert [words.split()[0] for words in target.unused] == (["tell_many", "warm_start"] if name == "unlike" else [])
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from private_bandits.cli import main
-from private_bandits.definitions import adaptive_gap, to_json
+from private_bandits.definitions import adaptive_gap, to_dict
 
 
 def call(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -39,7 +39,7 @@ def test_without_flags_it_shows_the_counterexample() -> None:
 
 def test_json_for_machines(tmp_path: Path) -> None:
     path = tmp_path / "gap.json"
-    path.write_text(json.dumps(to_json(adaptive_gap())))
+    path.write_text(json.dumps(to_dict(adaptive_gap())))
     done = call("--policy", str(path), "--epsilon", "0", "--delta", "0.1", "--model", "table,adaptive", "--json")
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)

@@ -26,7 +26,7 @@ from private_bandits.definitions import (
     from_json,
     load,
     rho_of,
-    to_json,
+    to_dict,
 )
 from private_bandits.definitions.models import MODELS
 from private_bandits.errors import InvalidInput
@@ -68,7 +68,7 @@ def test_the_order_of_histories_is_that_of_the_paper() -> None:
 def test_written_and_read_back(contexts: int, tmp_path: Path) -> None:
     policy = oracle.random_policy(3, arms=3, rewards=2, contexts=contexts, zeros=0.2)
     path = tmp_path / "policy.json"
-    path.write_text(json.dumps(to_json(policy)))
+    path.write_text(json.dumps(to_dict(policy)))
     again = load(path)
     assert again.space == policy.space
     for ours, theirs in zip(policy.probabilities, again.probabilities, strict=True):

@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize
 
 from private_bandits.definitions import SmallPolicy, delta_at, epsilon_at, rho_of
-from private_bandits.definitions.tree import accurate_log_ratio, expm2
+from private_bandits.definitions.observation_tree import accurate_log_ratio, expm2
 from tests.definitions import oracle
 
 MODELS = ("view", "table", "interactive-view", "interactive", "adaptive")

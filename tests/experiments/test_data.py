@@ -11,7 +11,7 @@ import private_bandits as pb
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments.build import study_of
 from private_bandits.experiments.data import EXPERIMENTS, Entry, Experiment
-from private_bandits.experiments.hard import lower_bound
+from private_bandits.experiments.lower_bound_instances import lower_bound
 from private_bandits.experiments.reproduce import chosen
 from private_bandits.theory import finite_lower_scan, linear_lower
 

@@ -178,7 +178,7 @@ def test_settings_say_what_was_run(tmp_path: Path) -> None:
 
 def test_what_is_told(tmp_path: Path) -> None:
     outcome = reproduce(tmp_path, FINITE)
-    data = json.loads(json.dumps(outcome.to_json()))
+    data = json.loads(json.dumps(outcome.to_dict()))
     rows = {row["label"]: row for row in data["results"]}
     frame = outcome.results["finite-strict"][1]
     last = frame[(frame["label"] == "AdaC-UCB, rho = 1") & (frame["step"] == 3000)]["regret"]

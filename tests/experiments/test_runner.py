@@ -104,7 +104,14 @@ def test_other_settings_and_other_code_are_other_blocks(tmp_path: Path, monkeypa
 def test_the_state_of_the_code_is_all_that_numbers_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
     sources = caches._own_sources()
     names = {name.removeprefix("private_bandits.") for name in sources}
-    assert {"simulation.stretches", "simulation.trees", "policies.dp_se", "environments", "design", "budget"} <= names
+    assert {
+        "simulation.oful_kernels",
+        "simulation.trees",
+        "policies.dp_se",
+        "environments",
+        "design",
+        "budget",
+    } <= names
     assert not names & {"cli", "progress", "experiments.data", "simulation.workers", "testing"}
     digest = caches.code_digest.__wrapped__
     before = digest()

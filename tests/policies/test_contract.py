@@ -21,15 +21,17 @@ class TestEveryPolicy(PolicyRules):
     policies = ONE_OF_EACH_NOISE
 
     def test_refused_budgets_point_to_a_policy_that_serves_them(self, policy: Policy[Any]) -> None:
-        served = {notion for other in EVERY_POLICY if other.setting == policy.setting for notion in other.notions}
+        served = {
+            notion for other in EVERY_POLICY if other.setting == policy.setting for notion in other.supported_budgets
+        }
         for notion, budget in EXAMPLE_BUDGETS.items():
-            if notion not in policy.notions:
+            if notion not in policy.supported_budgets:
                 with pytest.raises(pb.errors.UnsupportedBudget) as refused:
                     policy.with_budget(budget)
                 if notion not in served:
                     continue
                 pointed = str(refused.value).split(" use ")[1].split(",")[0]
-                assert notion in getattr(pb, pointed).notions
+                assert notion in getattr(pb, pointed).supported_budgets
 
     def test_rewards_enter_the_sum_of_their_arm(self, policy: Policy[Any]) -> None:
         if policy.arm_names:

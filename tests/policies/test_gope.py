@@ -16,8 +16,8 @@ import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.errors import InvalidInput
 from private_bandits.mechanism import composition
-from private_bandits.policies import phased, phases
-from private_bandits.policies.phased import PhasedElimination, PhasedState
+from private_bandits.policies import phased_elimination, tight_phases
+from private_bandits.policies.phased_elimination import PhasedElimination, PhasedState
 
 Floats = NDArray[np.float64]
 
@@ -199,9 +199,11 @@ def test_own_phases_are_long_enough_for_rewards_and_noise(cls: type[PhasedElimin
             fit = policy._fit(range(10), list(plan), list(plan.values()))
             weights = cls.placement(fit)
             whitened = fit.whitened(actions)
-            log_odds = policy.log_odds(phase)
-            rewards = np.linalg.norm(whitened, axis=1).max() * math.sqrt(2 * log_odds)
-            noise = policy.noise_reach(whitened @ fit.decoder(weights), policy.noise_sd(weights, 2.0), log_odds)
+            log_inv_failure = policy.log_inv_failure(phase)
+            rewards = np.linalg.norm(whitened, axis=1).max() * math.sqrt(2 * log_inv_failure)
+            noise = policy.noise_half_width(
+                whitened @ fit.decoder(weights), policy.noise_sd(weights, 2.0), log_inv_failure
+            )
             assert 0.35 * 2.0**-phase < rewards + noise <= 2.0**-phase
 
 
@@ -214,10 +216,10 @@ def test_noise_width_holds(noise: str) -> None:
         shape = (200_000, len(parts))
         draws = generator.laplace(size=shape) / 2**0.5 if noise == "laplace" else generator.normal(size=shape)
         strayed = np.abs(draws @ parts)
-        for log_odds in (1.0, 3.0, 6.0):
-            reach = policy.noise_width(float(np.linalg.norm(parts)), float(parts.max()), log_odds)
-            allowed = 2 * math.exp(-log_odds)
-            assert (strayed > reach).mean() < allowed + 4 * math.sqrt(allowed / 200_000)
+        for log_inv_failure in (1.0, 3.0, 6.0):
+            half_width = policy.noise_width(float(np.linalg.norm(parts)), float(parts.max()), log_inv_failure)
+            allowed = 2 * math.exp(-log_inv_failure)
+            assert (strayed > half_width).mean() < allowed + 4 * math.sqrt(allowed / 200_000)
 
 
 def test_elimination_keeps_what_could_be_best_and_drops_what_cannot() -> None:
@@ -464,8 +466,8 @@ def test_a_design_that_floats_cannot_reach_does_not_stop_a_phase(variant: str, m
     def fails(vectors: Floats, tol: float) -> pb.Design:
         raise InvalidInput("finer than floats resolve")
 
-    monkeypatch.setattr(phased, "optimal_design", fails)
-    monkeypatch.setattr(phases, "rough_design", fails)
+    monkeypatch.setattr(phased_elimination, "optimal_design", fails)
+    monkeypatch.setattr(tight_phases, "rough_design", fails)
     policy = pb.AdaCGOPE(directions(13, 20, 4), pb.zCDP(1), variant=variant)
     plan = policy.plan(1, range(20))
     assert set(plan) == set(pb.small_design(policy.vectors).support.tolist())

@@ -24,7 +24,7 @@ from private_bandits.errors import PolicyFailed
 from private_bandits.policies import Policy, doubling, shortlist, tree_ucb
 from private_bandits.policies.doubling import RETRY, DoublingState, unseen_arm
 from private_bandits.policies.dp_se import EliminationState
-from private_bandits.policies.memory import Spread
+from private_bandits.policies.release_memory import MeanError
 from private_bandits.policies.shortlist import Shortlist
 from private_bandits.policies.tails import highest_bound, upper_bound
 from private_bandits.policies.tree_ucb import TreeState
@@ -197,7 +197,7 @@ def test_decisions_are_the_same_with_the_shortest_lists_and_many_decisions_given
 def test_an_agent_that_is_closed_and_opened_goes_on_alike(name: str, tmp_path: Path) -> None:
     own, scanning = PAIRS[name](9)
     agents = [pb.Agent(own, seed=4, path=tmp_path / "agent.db"), pb.Agent(scanning, seed=4)]
-    if own.takes_logs:
+    if own.supports_warm_start:
         log = [(arm % 5, (arm % 3) / 2) for arm in range(23)]
         assert [agent.warm_start(log) for agent in agents] == [23, 23]
 
@@ -366,7 +366,9 @@ def test_the_choice_is_that_of_all_indices(name: str, coarse: bool) -> None:
         assert arm is not None
         mean = dice.choice([0.0, 0.5, 1.0]) if coarse else dice.gauss(0.5, 0.3)
         policy.learn(
-            state, release(arm, doubling.episode_length(state.released[arm], policy.opening), mean, noise_sd), step
+            state,
+            release(arm, doubling.episode_length(state.released[arm], policy.initial_rewards), mean, noise_sd),
+            step,
         )
         if turn >= 1000 and dice.random() < 0.8:
             seen = [arm for arm, n in enumerate(state.last) if n]
@@ -401,7 +403,7 @@ def test_few_indices_are_computed_for_a_release(budget: Any) -> None:
     for _ in range(2000):
         best = state.choice
         assert best is not None
-        count = doubling.episode_length(state.released[best], policy.opening)
+        count = doubling.episode_length(state.released[best], policy.initial_rewards)
         policy.learn(state, release(best, count, 0.5 + dice.gauss(0.0, noise_sd / count), noise_sd), step)
         step += count
     assert sum(COUNTED) < 0.1 * 2000 * arms
@@ -412,14 +414,14 @@ def test_few_indices_are_computed_for_a_release(budget: Any) -> None:
     rewards=st.floats(0, 1),
     weight=st.floats(0, 1),
     noise=st.floats(0, 100),
-    log_odds=st.lists(st.floats(0, 1e3), min_size=3, max_size=3),
+    log_inv_failure=st.lists(st.floats(0, 1e3), min_size=3, max_size=3),
 )
 def test_no_bound_between_two_odds_is_above_the_highest(
-    mean: float, rewards: float, weight: float, noise: float, log_odds: list[float]
+    mean: float, rewards: float, weight: float, noise: float, log_inv_failure: list[float]
 ) -> None:
     """To the last bit."""
-    least, between, most = sorted(log_odds)
-    spread = Spread(rewards, weight, noise)
+    least, between, most = sorted(log_inv_failure)
+    spread = MeanError(rewards, weight, noise)
     found = upper_bound(np.array([mean]), spread, between)
     assert found <= highest_bound(np.array([mean]), spread, least, most)
     assert upper_bound(np.array([mean]), spread, between) == highest_bound(np.array([mean]), spread, between, between)

@@ -43,8 +43,8 @@ class PlainOFUL:
             self.theta = np.asarray(np.linalg.solve(self.v_tau, self.b), float)
         log_ratio = np.linalg.slogdet(self.v_tau)[1] - self.d * math.log(self.lam)
         width = math.sqrt(2 * math.log(1 / self.delta) + log_ratio) + math.sqrt(self.lam)
-        reach = np.sqrt(np.einsum("ij,ij->i", rows @ np.linalg.inv(self.v_tau), rows))
-        return int(np.argmax(rows @ self.theta + width * reach))
+        whitener = np.sqrt(np.einsum("ij,ij->i", rows @ np.linalg.inv(self.v_tau), rows))
+        return int(np.argmax(rows @ self.theta + width * whitener))
 
     def learn(self, row: Floats, reward: float) -> None:
         self.v += np.outer(row, row)

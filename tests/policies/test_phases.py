@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import private_bandits as pb
 from private_bandits.budget import Budget
-from private_bandits.policies import phases
-from private_bandits.policies.phased import PhasedElimination, PhasedState
+from private_bandits.policies import tight_phases
+from private_bandits.policies.phased_elimination import PhasedElimination, PhasedState
 from private_bandits.simulation.linear import PhasedRuns
 
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ def budget(rho: float) -> Budget:
     return pb.NoPrivacy() if math.isinf(rho) else pb.zCDP(rho)
 
 
-def widest(actions: Floats, counts: dict[int, float], rho: float, log_odds: float) -> float:
+def widest(actions: Floats, counts: dict[int, float], rho: float, log_inv_failure: float) -> float:
     """The largest width of two actions, from V and from every pair of them."""
     v = sum(n * np.outer(actions[a], actions[a]) for a, n in counts.items())
     inverse = np.linalg.pinv(v, rcond=1e-12)
@@ -37,7 +37,7 @@ def widest(actions: Floats, counts: dict[int, float], rho: float, log_odds: floa
     variances = [
         float((x - y) @ inverse @ (x - y)) * (1 + 4 / (2 * rho) * moved) for x, y in itertools.combinations(actions, 2)
     ]
-    return math.sqrt(2 * max(variances) * log_odds)
+    return math.sqrt(2 * max(variances) * log_inv_failure)
 
 
 SETS = {
@@ -56,16 +56,18 @@ def test_a_phase_is_as_short_as_its_widths_allow(name: str, rho: float) -> None:
     n = len(actions)
     policy = pb.AdaCGOPE(actions, budget(rho), delta=0.01)
     for phase, best in ((1, None), (2, 1), (5, n - 1)):
-        log_odds = math.log((n - 1) * phase * (phase + 1) / 0.01)
+        log_inv_failure = math.log((n - 1) * phase * (phase + 1) / 0.01)
         shares = policy.mix(range(n), best).shares
         low, high = 0.0, 1e12
         for _ in range(200):
             middle = (low + high) / 2
-            enough = widest(actions, {a: middle * s for a, s in shares.items()}, rho, log_odds) <= 2 * 2.0**-phase
+            enough = (
+                widest(actions, {a: middle * s for a, s in shares.items()}, rho, log_inv_failure) <= 2 * 2.0**-phase
+            )
             low, high = (low, middle) if enough else (middle, high)
         assert policy.length(phase, range(n), best) == pytest.approx(high, rel=1e-9)
         plan: dict[int, Any] = policy.plan(phase, range(n), best)
-        assert widest(actions, plan, rho, log_odds) <= 2 * 2.0**-phase * (1 + 1e-12)
+        assert widest(actions, plan, rho, log_inv_failure) <= 2 * 2.0**-phase * (1 + 1e-12)
         assert sum(plan.values()) <= high * sum(shares.values()) + len(shares)
 
 
@@ -101,8 +103,8 @@ def test_what_is_dropped_can_be_recomputed_from_the_ledger() -> None:
         rewards = actions[active] @ decode @ weights * np.sqrt(row.counts) * scale
         parts = np.hstack([rewards, row.noise_sd * (actions[active] @ decode)])
         lead = int(estimates.argmax())
-        log_odds = math.log((len(active) - 1) * phase * (phase + 1) / 0.4)
-        width = np.sqrt(2 * log_odds) * np.linalg.norm(parts - parts[lead], axis=1)
+        log_inv_failure = math.log((len(active) - 1) * phase * (phase + 1) / 0.4)
+        width = np.sqrt(2 * log_inv_failure) * np.linalg.norm(parts - parts[lead], axis=1)
         kept = [a for a, gap, w in zip(active, estimates[lead] - estimates, width, strict=True) if gap <= w]
         assert agent.learned["active"] == kept
         assert agent.learned["width"] == pytest.approx(width.max() / 2, rel=1e-6)
@@ -120,8 +122,8 @@ class HalfAsWide(pb.AdaCGOPE):
     def slack(self, *arguments: Any) -> Any:
         return super().slack(*arguments) / 2
 
-    def reach(self, *arguments: float) -> float:
-        return super().reach(*arguments) / 2
+    def half_width(self, *arguments: float) -> float:
+        return super().half_width(*arguments) / 2
 
 
 def lost(cls: type[pb.AdaCGOPE], rho: float, delta: float, runs: int) -> float:
@@ -182,15 +184,15 @@ def test_regret_is_less_than_a_third_of_the_published_phases(k: int, d: int, rho
 def test_distances_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     points = np.random.default_rng(10).normal(size=(30, 4))
     expected = max(float((x - y) @ (x - y)) for x, y in itertools.combinations(points, 2))
-    assert phases.farthest(points) == pytest.approx(expected, rel=1e-12)
-    monkeypatch.setattr(phases, "ENTRIES", 64)
-    assert phases.farthest(points) == pytest.approx(expected, rel=1e-12)
+    assert tight_phases.farthest(points) == pytest.approx(expected, rel=1e-12)
+    monkeypatch.setattr(tight_phases, "ENTRIES", 64)
+    assert tight_phases.farthest(points) == pytest.approx(expected, rel=1e-12)
 
 
 def test_actions_that_are_nearly_the_same_are_told_apart_by_their_difference() -> None:
     """Far below the root of a float's precision, where a product of rows would leave nothing of it."""
     errors = np.array([[1.0, 1.0], [1.0, 1.0 + 1e-12]])
-    widths = phases.pair_widths(errors, np.array([0]), log_odds=2.0)
+    widths = tight_phases.pair_widths(errors, np.array([0]), log_inv_failure=2.0)
     assert widths[0] == pytest.approx([0.0, 2e-12], rel=1e-3)
 
 

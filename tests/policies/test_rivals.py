@@ -14,7 +14,7 @@ import private_bandits as pb
 from private_bandits.budget import Budget
 from private_bandits.errors import InvalidInput, PolicyFailed
 from private_bandits.policies import POLICIES
-from private_bandits.policies.tails import mean_reach, noise_reach
+from private_bandits.policies.tails import mean_half_width, noise_half_width
 from tests.support import EXAMPLE_BUDGETS
 
 
@@ -110,17 +110,17 @@ def test_the_tail_of_a_mean_follows_from_the_noise(budget: Budget) -> None:
     }[budget.noise]
     off = generator.binomial(count, 0.5, runs) / count + noise - 0.5
     policy = kl_ucb()(n_arms=2, budget=budget)
-    reach = policy.deviation(count, noise_sd, reach_odds, 1.0)
-    assert reach == mean_reach(budget.noise, count, noise_sd, reach_odds, 1.0)
-    assert (abs(off) > reach).sum() <= stats.binom.ppf(1 - 1e-6, runs, 2 * math.exp(-reach_odds))
-    assert reach < 4 * off.std()
+    half_width = policy.deviation(count, noise_sd, reach_odds, 1.0)
+    assert half_width == mean_half_width(budget.noise, count, noise_sd, reach_odds, 1.0)
+    assert (abs(off) > half_width).sum() <= stats.binom.ppf(1 - 1e-6, runs, 2 * math.exp(-reach_odds))
+    assert half_width < 4 * off.std()
 
 
-@pytest.mark.parametrize(("sd", "peak", "log_odds"), [(3.0, 1.0, 2.0), (3.0, 1.0, 20.0), (0.0, 0.0, 5.0)])
+@pytest.mark.parametrize(("sd", "peak", "log_inv_failure"), [(3.0, 1.0, 2.0), (3.0, 1.0, 20.0), (0.0, 0.0, 5.0)])
 @pytest.mark.parametrize("budget", [pb.PureDP(1), pb.NoPrivacy()])
-def test_tails_of_sums_are_those_of_the_phases(budget: Budget, sd: float, peak: float, log_odds: float) -> None:
+def test_tails_of_sums_are_those_of_the_phases(budget: Budget, sd: float, peak: float, log_inv_failure: float) -> None:
     phases = pb.HannaGOPE.example(budget)
-    assert noise_reach(budget.noise, sd, peak, log_odds) == phases.noise_width(sd, peak, log_odds)
+    assert noise_half_width(budget.noise, sd, peak, log_inv_failure) == phases.noise_width(sd, peak, log_inv_failure)
 
 
 # DP-SE.
@@ -165,7 +165,7 @@ def test_more_rewards_than_planned_count_and_the_least_count_decides() -> None:
     (row,) = agent.ledger
     assert row.counts == (3 * plays, plays)
     assert agent.learned["means"] == [1.0, 0.0]
-    assert len(agent.learned["active"]) == (1 if 2 * policy.reach(1, 2, plays) < 1 else 2)
+    assert len(agent.learned["active"]) == (1 if 2 * policy.half_width(1, 2, plays) < 1 else 2)
 
 
 def test_missing_rewards_are_asked_for_again() -> None:
@@ -218,9 +218,9 @@ def index_from_the_ledger(agent: pb.Agent, arm: int, step: int) -> float:
         total += rows[covered - 1].values[0]
         nodes += 1
         covered -= rows[covered - 1].all_rewards
-    scale, log_odds = levels / epsilon, math.log(2 * k * policy.horizon**2)
-    steep = math.sqrt(2) * scale * (nodes + log_odds)
-    noise = steep if log_odds > nodes else 2 * math.sqrt(2 * nodes * log_odds) * scale
+    scale, log_inv_failure = levels / epsilon, math.log(2 * k * policy.horizon**2)
+    steep = math.sqrt(2) * scale * (nodes + log_inv_failure)
+    noise = steep if log_inv_failure > nodes else 2 * math.sqrt(2 * nodes * log_inv_failure) * scale
     n = len(rows)
     return float(total / n + (high - low) * (math.sqrt(2 * math.log(step) / n) + noise / n))
 
@@ -250,13 +250,13 @@ def test_more_budget_is_not_needed_for_more_arms_and_the_width_is_below_the_publ
             policy = pb.TreeUCB(n_arms=k, budget=pb.PureDP(1), horizon=horizon)
             assert policy.node_budget.level == pytest.approx(1 / horizon.bit_length())
             log = math.log(horizon)
-            assert policy.reach(policy.tree_levels) < k * log**2 * math.log(k * horizon * log * horizon)
+            assert policy.half_width(policy.tree_levels) < k * log**2 * math.log(k * horizon * log * horizon)
 
 
 @pytest.mark.parametrize("budget", [pb.zCDP(0.5), pb.PureDP(2)])
 @pytest.mark.parametrize("name", ["dp-ucb", "dp-se"])
 def test_intervals_hold_for_all_arms_at_all_times(name: str, budget: Budget) -> None:
-    if type(budget).__name__ not in POLICIES[name].notions:
+    if type(budget).__name__ not in POLICIES[name].supported_budgets:
         pytest.skip("another policy's budget")
     means, failed, agents, delta = [0.3, 0.6, 0.5], 0, 40, 0.2
     for seed in range(agents):

@@ -18,15 +18,15 @@ from private_bandits.environments import Floats
 from private_bandits.errors import InvalidInput
 from private_bandits.mechanism.factor import HALF_BEFORE, Factor
 from private_bandits.policies.doubling import episode_length
-from private_bandits.policies.memory import Spread, readings
+from private_bandits.policies.release_memory import MeanError, combination_weights
 from private_bandits.policies.tails import upper_bound
 from private_bandits.simulation.engines import DOUBLING, ONE_BY_ONE, engine_for
 
 
-def doubling(releases: int, first: int = 1, opening: int = 1) -> tuple[int, ...]:
+def doubling(releases: int, first: int = 1, initial_rewards: int = 1) -> tuple[int, ...]:
     counts = [first]
     while len(counts) < releases:
-        counts.append(episode_length(sum(counts), opening))
+        counts.append(episode_length(sum(counts), initial_rewards))
     return tuple(counts)
 
 
@@ -76,7 +76,7 @@ def exact_reading(counts: tuple[int, ...], noise: Fraction, factor: Factor | Non
 @pytest.mark.parametrize("noise", [Fraction(0), Fraction(1, 16), Fraction(5), Fraction(6250)])
 @pytest.mark.parametrize("counts", [doubling(1), doubling(7), doubling(5, first=37)])
 def test_readings_are_least_squares(counts: tuple[int, ...], noise: Fraction, factor: Factor | None) -> None:
-    found = readings(counts, (float(noise),) * len(counts), factor)
+    found = combination_weights(counts, (float(noise),) * len(counts), factor)
     for j in range(1, len(counts) + 1):
         expected = exact_reading(counts[:j], noise, factor)
         np.testing.assert_allclose(found.weights[j - 1, :j], np.array(expected["weights"], float), rtol=1e-12)
@@ -89,14 +89,17 @@ def test_readings_are_least_squares(counts: tuple[int, ...], noise: Fraction, fa
 @pytest.mark.parametrize("noise", [Fraction(1, 1000), Fraction(625), Fraction(10**8)])
 def test_readings_stay_exact_for_the_longest_runs(noise: Fraction) -> None:
     counts = doubling(40)  # 2^38 rewards in the last
-    found, expected = readings(counts, (float(noise),) * 40, HALF_BEFORE), exact_reading(counts, noise, HALF_BEFORE)
+    found, expected = (
+        combination_weights(counts, (float(noise),) * 40, HALF_BEFORE),
+        exact_reading(counts, noise, HALF_BEFORE),
+    )
     np.testing.assert_allclose(found.weights[-1], np.array(expected["weights"], float), rtol=1e-10)
     assert found.spread.variance[-1] == pytest.approx(float(expected["variance"]), rel=1e-12)
 
 
 @pytest.mark.parametrize("factor", [None, HALF_BEFORE])
 def test_one_release_after_the_other_gives_the_same_mean(factor: Factor | None) -> None:
-    found = readings(doubling(20), (3.0,) * 20, factor)
+    found = combination_weights(doubling(20), (3.0,) * 20, factor)
     values = np.random.default_rng(1).normal(size=20) * doubling(20)
     mean = news = 0.0
     for j, value in enumerate(values):
@@ -109,7 +112,7 @@ def test_one_release_after_the_other_gives_the_same_mean(factor: Factor | None) 
 def test_no_other_combination_strays_less(noise: float) -> None:
     counts = doubling(12)
     rewards, held = np.array(counts, float), HALF_BEFORE.matrix(12)
-    least = readings(counts, (noise,) * 12, HALF_BEFORE).spread.variance
+    least = combination_weights(counts, (noise,) * 12, HALF_BEFORE).spread.variance
     for j in range(12):
         for k in range(j + 1):  # the plain mean of releases k..j
             weights = np.zeros(12)
@@ -119,16 +122,16 @@ def test_no_other_combination_strays_less(noise: float) -> None:
 
 def test_half_of_the_episode_before_tells_more_than_noise_of_its_own() -> None:
     """Where noise is most of the error, at equal budget: 20% less variance from the fifth release on."""
-    alone = readings(doubling(30), (1e18,) * 30, None).spread.variance
-    again = readings(doubling(30), (1.25e18,) * 30, HALF_BEFORE).spread.variance
+    alone = combination_weights(doubling(30), (1e18,) * 30, None).spread.variance
+    again = combination_weights(doubling(30), (1.25e18,) * 30, HALF_BEFORE).spread.variance
     assert (again[1:] < alone[1:]).all()
     assert (again[4:] < 0.81 * alone[4:]).all()
 
 
 def test_no_reward_has_a_negative_weight() -> None:
     """So that the bound by the rate function holds; noise and counts matter through their ratio only."""
-    for noise, opening in itertools.product(np.geomspace(1e-9, 1e12, 64), (1, 4, 16, 512)):
-        found = readings(doubling(60, opening=opening), (float(noise),) * 60, HALF_BEFORE)
+    for noise, initial_rewards in itertools.product(np.geomspace(1e-9, 1e12, 64), (1, 4, 16, 512)):
+        found = combination_weights(doubling(60, initial_rewards=initial_rewards), (float(noise),) * 60, HALF_BEFORE)
         assert (np.tril(found.weights) >= 0).all()
         assert (found.spread.weight > 0).all()  # zero where a weight is negative
 
@@ -137,7 +140,7 @@ def test_where_a_reward_has_a_negative_weight_the_bound_is_hoeffdings() -> None:
     counts, factor = (1, 33, 180), Factor((1, 4), 1)
     expected = exact_reading(counts, Fraction(27, 20), factor)
     assert (np.array(expected["weights"], float) @ factor.matrix(3)).min() < 0
-    last = Spread(*(float(part[-1]) for part in readings(counts, (1.35,) * 3, factor).spread))
+    last = MeanError(*(float(part[-1]) for part in combination_weights(counts, (1.35,) * 3, factor).spread))
     variance = float(expected["variance"])
     for mean in (0.01, 0.4, 0.6, 0.98):
         assert upper_bound(mean, last, 2.0) == pytest.approx(mean + math.sqrt(4 * variance))
@@ -148,18 +151,20 @@ def test_where_a_reward_has_a_negative_weight_the_bound_is_hoeffdings() -> None:
 
 def played(releases: int, noise: float) -> tuple[int, ...]:
     """Episodes as the policy has them for noise of this variance, 5/4 of b."""
-    return doubling(releases, opening=pb.AdaCUCB(1, pb.zCDP(5 / 8 / noise) if noise else pb.NoPrivacy()).opening)
+    return doubling(
+        releases, initial_rewards=pb.AdaCUCB(1, pb.zCDP(5 / 8 / noise) if noise else pb.NoPrivacy()).initial_rewards
+    )
 
 
 class Observed:
-    """Episodes of some rewards each, weighed as in memory.py, with noise."""
+    """Episodes of some rewards each, weighed as in release_memory.py, with noise."""
 
     def __init__(self, releases: int, noise: float, factor: Factor | None) -> None:
         counts = played(releases, noise)
-        found = readings(counts, (noise,) * releases, factor)
+        found = combination_weights(counts, (noise,) * releases, factor)
         self.counts, self.weights = np.array(counts, float), found.weights[-1]
         self.of_rewards = self.weights @ factor.matrix(releases) if factor else self.weights
-        self.spread = Spread(*(float(part[-1]) for part in found.spread))
+        self.spread = MeanError(*(float(part[-1]) for part in found.spread))
 
     def rate(self, mean: float, q: float) -> float:
         """Chernoff's exponent of seeing `mean` or less where rewards are Bernoulli of mean q, in full."""
@@ -172,12 +177,12 @@ class Observed:
         found = optimize.minimize_scalar(exponent, bounds=(-12, 25), method="bounded", options={"xatol": 1e-10})
         return max(0.0, -float(found.fun))
 
-    def exact_bound(self, mean: float, log_odds: float) -> float:
+    def exact_bound(self, mean: float, log_inv_failure: float) -> float:
         """The largest q in [0, 1] that is not excluded, by bisection: the rate grows with q."""
         low, high = min(max(mean, 0.0), 1.0), 1 - 1e-9
         for _ in range(60):
             middle = (low + high) / 2
-            low, high = (low, middle) if self.rate(mean, middle) > log_odds else (middle, high)
+            low, high = (low, middle) if self.rate(mean, middle) > log_inv_failure else (middle, high)
         return high
 
 
@@ -187,10 +192,10 @@ def test_the_bound_lies_between_the_exact_one_and_hoeffdings(
     releases: int, noise: float, factor: Factor | None
 ) -> None:
     observed, narrower = Observed(releases, noise, factor), 0
-    for mean, log_odds in itertools.product((-0.2, 0.0, 0.02, 0.2, 0.45, 0.5, 0.7, 0.95, 1.0), (0.5, 3.0, 20.0)):
-        found = float(upper_bound(mean, observed.spread, log_odds))
-        hoeffding = mean + math.sqrt(2 * observed.spread.variance * log_odds)
-        assert min(max(found, 0.0), 1.0) >= observed.exact_bound(mean, log_odds) - 1e-6
+    for mean, log_inv_failure in itertools.product((-0.2, 0.0, 0.02, 0.2, 0.45, 0.5, 0.7, 0.95, 1.0), (0.5, 3.0, 20.0)):
+        found = float(upper_bound(mean, observed.spread, log_inv_failure))
+        hoeffding = mean + math.sqrt(2 * observed.spread.variance * log_inv_failure)
+        assert min(max(found, 0.0), 1.0) >= observed.exact_bound(mean, log_inv_failure) - 1e-6
         assert found <= hoeffding + 1e-12
         narrower += found < hoeffding - 1e-3
     assert narrower > 3
@@ -208,8 +213,8 @@ def test_the_variance_of_kearns_and_saul_is_below_its_parabola() -> None:
 @pytest.mark.parametrize("above", [1.0, 1.2, 3.0, 50.0])
 @pytest.mark.parametrize("noise", [0.0, 0.1, 5000.0])
 def test_an_estimate_above_every_mean_excludes_none(above: float, noise: float) -> None:
-    for rewards, log_odds in itertools.product((1e-6, 0.01, 1.0), (0.1, 3.0, 60.0)):
-        assert upper_bound(above, Spread(rewards, rewards, noise), log_odds) >= 1
+    for rewards, log_inv_failure in itertools.product((1e-6, 0.01, 1.0), (0.1, 3.0, 60.0)):
+        assert upper_bound(above, MeanError(rewards, rewards, noise), log_inv_failure) >= 1
 
 
 def estimates_of(mean: float, releases: int, noise: float, runs: int, chance: np.random.Generator) -> Floats:
@@ -217,7 +222,7 @@ def estimates_of(mean: float, releases: int, noise: float, runs: int, chance: np
     counts, held = played(releases, noise), HALF_BEFORE.matrix(releases)
     sums = chance.binomial(counts, mean, size=(runs, releases))
     values = sums @ held.T + math.sqrt(noise) * chance.standard_normal((runs, releases))
-    found: Floats = values @ readings(counts, (noise,) * releases, HALF_BEFORE).weights[-1]
+    found: Floats = values @ combination_weights(counts, (noise,) * releases, HALF_BEFORE).weights[-1]
     return found
 
 
@@ -282,10 +287,10 @@ def test_estimates_follow_from_the_ledger_alone() -> None:
         expected = exact_reading(counts, noise, HALF_BEFORE)
         mean = sum(float(w) * row.values[0] for w, row in zip(expected["weights"], rows, strict=True))
         j = len(rows)
-        reach = 5 * math.sqrt(2 * float(expected["variance"]) * math.log(2 * 2 * j * (j + 1) / 0.05))
+        half_width = 5 * math.sqrt(2 * float(expected["variance"]) * math.log(2 * 2 * j * (j + 1) / 0.05))
         assert estimate.mean == pytest.approx(mean, rel=1e-9)
-        assert estimate.low == pytest.approx(max(mean - reach, -2.0), abs=1e-5)
-        assert estimate.high == pytest.approx(min(mean + reach, 3.0), abs=1e-5)
+        assert estimate.low == pytest.approx(max(mean - half_width, -2.0), abs=1e-5)
+        assert estimate.high == pytest.approx(min(mean + half_width, 3.0), abs=1e-5)
         assert estimate.rewards == sum(counts)
 
 
@@ -299,7 +304,7 @@ def test_what_agents_say_varies_as_much_as_they_say(budget: pb.zCDP) -> None:
     for seed in range(agents):
         agent = pb.Agent(policy, seed=seed)
         chance = random.Random(seed)
-        five = max(16, 8 * policy.opening)
+        five = max(16, 8 * policy.initial_rewards)
         agent.tell_many([(decision, float(chance.random() < 0.5)) for decision in agent.ask(five)])
         state = policy.load_state(agent.learned)
         assert state.releases == [5]
@@ -315,12 +320,14 @@ def test_intervals_hold_together_at_the_promised_rate() -> None:
     for seed in range(agents):
         agent = pb.Agent(policy, (0, 1), seed=seed)
         chance = random.Random(seed)
-        agent.tell_many([(decision, float(chance.random() < 0.5)) for decision in agent.ask(8 * policy.opening)])
+        agent.tell_many(
+            [(decision, float(chance.random() < 0.5)) for decision in agent.ask(8 * policy.initial_rewards)]
+        )
         state = policy.load_state(agent.learned)
         assert state.releases == [5]
-        reach = policy.reach(state, 0, math.log(2 * 30 / delta))
-        missed += abs(state.means[0] - 0.5) > reach
-        careless += abs(state.means[0] - 0.5) > reach / 2
+        half_width = policy.half_width(state, 0, math.log(2 * 30 / delta))
+        missed += abs(state.means[0] - 0.5) > half_width
+        careless += abs(state.means[0] - 0.5) > half_width / 2
     assert missed <= agents * delta / 30 + 5 * math.sqrt(agents * delta / 30)
     assert careless > agents * delta / 30 + 5 * math.sqrt(agents * delta / 30)
 
@@ -353,17 +360,17 @@ def test_a_state_of_an_older_version_goes_on_as_the_papers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("budget", "opening"),
+    ("budget", "initial_rewards"),
     [(pb.zCDP(1e-4), 512), (pb.zCDP(0.1), 16), (pb.zCDP(1), 4), (pb.zCDP(1e4), 1), (pb.zCDP(1e-50), 2**30)],
     ids=str,
 )
-def test_noise_decides_how_many_rewards_come_before_counts_double(budget: pb.zCDP, opening: int) -> None:
-    assert pb.AdaCUCB(2, budget).opening == opening
-    assert pb.AdaCUCB(2, budget, variant="paper").opening == 1
-    assert pb.AdaCUCB(2, pb.NoPrivacy()).opening == 1
+def test_noise_decides_how_many_rewards_come_before_counts_double(budget: pb.zCDP, initial_rewards: int) -> None:
+    assert pb.AdaCUCB(2, budget).initial_rewards == initial_rewards
+    assert pb.AdaCUCB(2, budget, variant="paper").initial_rewards == 1
+    assert pb.AdaCUCB(2, pb.NoPrivacy()).initial_rewards == 1
     released = 0
-    for expected in (1, opening - 1 or 1, max(2, opening), 2 * max(2, opening)):
-        assert episode_length(released, opening) == expected
+    for expected in (1, initial_rewards - 1 or 1, max(2, initial_rewards), 2 * max(2, initial_rewards)):
+        assert episode_length(released, initial_rewards) == expected
         released += expected
 
 

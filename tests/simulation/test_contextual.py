@@ -20,9 +20,9 @@ from private_bandits.budget import Budget
 from private_bandits.errors import InvalidInput
 from private_bandits.simulation import contextual
 from private_bandits.simulation.engines import FROZEN, SERVED, Served
-from private_bandits.simulation.frozen import GROWTH, LIMIT, REGRET, SLACK, WIDTH
+from private_bandits.simulation.oful_kernels import advance
+from private_bandits.simulation.oful_state import GROWTH, LIMIT, REGRET, SLACK, WIDTH
 from private_bandits.simulation.seeds import Seeds
-from private_bandits.simulation.stretches import advance
 
 Floats = NDArray[np.float64]
 
@@ -441,7 +441,7 @@ def test_compilation_is_not_timed() -> None:
 
 def test_the_paper_setting_is_labelled() -> None:
     result = pb.simulate({"a": oful(pb.zCDP(1))}, pb.Contextual(3, 10, direction(3), "paper"), 100, 2)
-    assert "no guarantee would hold" in result.to_json()["note"]
+    assert "no guarantee would hold" in result.to_dict()["note"]
     assert "no guarantee" not in pb.simulate({"a": oful(pb.zCDP(1))}, ENVIRONMENT, 100, 2).note
 
 

@@ -323,7 +323,7 @@ class Combining(SlowOFUL):
 class Pure(SlowOFUL):
     """Laplace noise."""
 
-    notions: ClassVar[tuple[str, ...]] = ("PureDP",)
+    supported_budgets: ClassVar[tuple[str, ...]] = ("PureDP",)
 
 
 def test_what_does_not_fit_is_refused() -> None:

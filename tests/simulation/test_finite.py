@@ -13,7 +13,7 @@ from scipy import stats
 import private_bandits as pb
 from private_bandits.budget import Budget
 from private_bandits.environments import Floats, Integers
-from private_bandits.policies.memory import Spread
+from private_bandits.policies.release_memory import MeanError
 from private_bandits.policies.tails import upper_bound
 from private_bandits.simulation import finite, steps
 
@@ -105,13 +105,13 @@ class PlainLoop:
         return math.sqrt(1 / (2 * self.rho))
 
     @property
-    def log_odds(self) -> float:
+    def log_inv_failure(self) -> float:
         return self.beta * math.log(self.t + 1)
 
     def index(self, arm: int) -> float:
         n = max(self.counts[arm][-1], 1)
         mean = (self.sums[arm][-1] + self.noise[arm][-1]) / n
-        return mean + math.sqrt((1 / (2 * n) + 1 / (self.rho * n**2)) * self.log_odds)
+        return mean + math.sqrt((1 / (2 * n) + 1 / (self.rho * n**2)) * self.log_inv_failure)
 
 
 class TightLoop(PlainLoop):
@@ -134,8 +134,8 @@ class TightLoop(PlainLoop):
         weights = np.linalg.solve(covariance, held @ counts)
         weights /= weights @ held @ counts
         of_rewards = weights @ held
-        spread = Spread(counts @ of_rewards**2, of_rewards.max(), variances @ weights**2)
-        return float(upper_bound(weights @ (held @ sums + noise), spread, self.log_odds))
+        spread = MeanError(counts @ of_rewards**2, of_rewards.max(), variances @ weights**2)
+        return float(upper_bound(weights @ (held @ sums + noise), spread, self.log_inv_failure))
 
 
 def same_distribution(one: list[float], other: Floats) -> bool:

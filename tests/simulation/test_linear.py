@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 import private_bandits as pb
 from private_bandits.environments import Integers
 from private_bandits.errors import InvalidInput
-from private_bandits.policies.phased import PhasedElimination
-from private_bandits.simulation import linear, mixes, steps
+from private_bandits.policies.phased_elimination import PhasedElimination
+from private_bandits.simulation import allocation_cache, linear, steps
 
 Floats = NDArray[np.float64]
 
@@ -109,7 +109,7 @@ def test_plans_of_many_groups_are_those_of_each(k: int, d: int, rho: float) -> N
     for size in range(2, k + 1):
         sets = [tuple(sorted(generator.choice(k, size, replace=False).tolist())) for _ in range(5)]
         keys = [(active, active[0]) for active in sets]
-        played = mixes.Mixes(policy.vectors, policy.tol, policy.lead).of(policy, keys)
+        played = allocation_cache.Mixes(policy.vectors, policy.tol, policy.lead).of(policy, keys)
         assert {mix.basis.shape for mix in played.values()} == {(d, min(size, d))}
         batch = linear.Batch.of(policy, 3, played)
         assert batch.keys
@@ -224,8 +224,8 @@ def test_gaussian_rewards_are_labelled() -> None:
     policy = {"p": pb.AdaCGOPE(actions, pb.zCDP(1))}
     loose = pb.simulate(policy, pb.Linear(actions, [0.6, 0.8], noise="gaussian"), 10_000, 5)
     strict = pb.simulate(policy, pb.Linear(actions, [0.6, 0.8]), 10_000, 5)
-    assert "no guarantee would hold" in loose.to_json()["note"]
-    assert "no guarantee" not in strict.to_json()["note"]
+    assert "no guarantee would hold" in loose.to_dict()["note"]
+    assert "no guarantee" not in strict.to_dict()["note"]
 
 
 def test_numbers_do_not_depend_on_other_policies() -> None:

@@ -168,7 +168,7 @@ def test_the_noise_of_a_prefix_has_its_defined_distribution(budget: Budget) -> N
     for _ in range(count):
         run = trees.TreeRun(policy, environment, leaves, generator)
         run.play(leaves)
-        found.append(float(run.forest.fixed[0]) * leaves - 3 * policy.reach(3))
+        found.append(float(run.forest.fixed[0]) * leaves - 3 * policy.half_width(3))
     if isinstance(budget, pb.PureDP):
         expected = direct.laplace(scale=3 * 4 / 0.7, size=(count, 3)).sum(axis=1)
         variance, kurtosis = 3 * 2 * (12 / 0.7) ** 2, 3 / 3

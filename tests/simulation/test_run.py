@@ -72,7 +72,7 @@ def test_results_as_frame_csv_and_json(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
     assert len(rows) == len(frame)
     assert rows[-1]["rho"] == "inf"
-    data = json.loads(json.dumps(result.to_json()))
+    data = json.loads(json.dumps(result.to_dict()))
     assert {"policy", "variant", "rho", "regret_mean", "regret_stderr", "horizon", "runs"} <= set(data["results"][0])
     assert [row["rho"] for row in data["results"]] == [1.0, "inf"]
 

@@ -80,8 +80,8 @@ def test_the_private_part_grows_faster_than_the_dimension() -> None:
 
     def over_the_printed(d: int) -> float:
         steps = 10**15
-        log_odds = math.log(2 * d * math.log(steps) / 1e-3)
-        return adac_gope_closed(d, 2 * d, steps, 0.1).private / (d * math.sqrt(log_odds) * math.log(steps))
+        log_inv_failure = math.log(2 * d * math.log(steps) / 1e-3)
+        return adac_gope_closed(d, 2 * d, steps, 0.1).private / (d * math.sqrt(log_inv_failure) * math.log(steps))
 
     assert over_the_printed(100_000) > 10 * over_the_printed(100)
 

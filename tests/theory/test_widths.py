@@ -36,13 +36,13 @@ def test_phase_widths_by_hand() -> None:
     policy = pb.AdaCGOPE(actions=np.eye(2), budget=pb.zCDP(0.5), delta=0.1, variant="paper")
     n = math.ceil(policy.length(1, [0, 1]) / 2)
     found = phase_width(policy)
-    log_odds = math.log(4 * 2 * 2 / 0.1)
+    log_inv_failure = math.log(4 * 2 * 2 / 0.1)
     f = 2 + 2 * math.sqrt(2 * math.log(40 * 2)) + 2 * math.log(40 * 2)
     assert found.aimed == 0.5
     # noise of variance b (2 ||a||)^2 = 4/n on V^(-1/2) * sum of a r, hence 4/n^2 at an action
-    hand = math.sqrt(2 * log_odds / n) + 2 / n * math.sqrt(2 * log_odds)
+    hand = math.sqrt(2 * log_inv_failure / n) + 2 / n * math.sqrt(2 * log_inv_failure)
     assert found.reached == pytest.approx(hand, rel=1e-9)
-    assert found.paper == pytest.approx(math.sqrt(2 * log_odds / n) + math.sqrt(4 * f) / n, rel=1e-9)
+    assert found.paper == pytest.approx(math.sqrt(2 * log_inv_failure / n) + math.sqrt(4 * f) / n, rel=1e-9)
     assert phase_width(policy, 3).aimed == 0.125
 
 

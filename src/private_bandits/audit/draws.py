@@ -20,7 +20,7 @@ from private_bandits.agent import Agent, bandit_of
 from private_bandits.audit.attempts import attempt
 from private_bandits.audit.evidence import Floats
 from private_bandits.audit.inside import PATIENCE, Flaw
-from private_bandits.audit.replay import Instead
+from private_bandits.audit.replay import PatchedMechanism
 from private_bandits.audit.target import Target
 from private_bandits.ledger import Release
 from private_bandits.loading import require
@@ -63,7 +63,7 @@ def examine(
     if not found.flaws:
         # Half of the runs ask for several decisions and tell their rewards at once: both must have the same noise.
         _releases(target, runs, found, lambda run: noise_of_run(target, found, together=run % 2 == 1))
-    if not found.flaws and target.takes_logs:
+    if not found.flaws and target.supports_warm_start:
         _releases(target, runs, found, lambda run: noise_of_log(target, found))
     advance(0.9)
     if not found.flaws:
@@ -105,7 +105,7 @@ def _chi_square(noise: Floats, edges: Floats, below: Floats) -> float:
     return float(chi2.sf(((counts - expected) ** 2 / expected).sum(), len(cuts)))
 
 
-class Tap:
+class DoorRecorder:
     """Overhears an agent's door: the sums that go in, and how often noise is drawn. Everything is let through."""
 
     def __init__(self, agent: Agent) -> None:
@@ -126,7 +126,7 @@ class Tap:
 
     def calibrate(self, *arguments: Any) -> Any:
         """The source's own mechanism, counted."""
-        return Instead(self._source.calibrate(*arguments), self._count)
+        return PatchedMechanism(self._source.calibrate(*arguments), self._count)
 
     def _count(self, mechanism: Any, totals: Any) -> Any:
         self.draws += 1
@@ -181,7 +181,7 @@ def noise_of_run(target: Target, found: Draws, together: bool = False) -> list[l
     together: decisions are asked for, and rewards told, two at once.
     """
     agent = target.make()
-    tap = Tap(agent)
+    tap = DoorRecorder(agent)
     # A run that fails has shown something until then, and to leave it out would be to choose by what was released.
     attempt(lambda: _play(target, agent, 2 if together else 1))
     return _noise_of(target, agent, tap, found)
@@ -190,7 +190,7 @@ def noise_of_run(target: Target, found: Draws, together: bool = False) -> list[l
 def noise_of_log(target: Target, found: Draws) -> list[list[float]]:
     """The same of the releases that a log begins with."""
     agent = target.make()
-    tap = Tap(agent)
+    tap = DoorRecorder(agent)
     rows = [target.log_row(i % target.arms, i % 2, i, i) for i in range(2 * target.arms)]
     attempt(lambda: agent.warm_start(rows))
     return _noise_of(target, agent, tap, found)
@@ -208,7 +208,7 @@ def _play(target: Target, agent: Any, at_once: int) -> None:
         i += at_once
 
 
-def _noise_of(target: Target, agent: Any, tap: Tap, found: Draws) -> list[list[float]]:
+def _noise_of(target: Target, agent: Any, tap: DoorRecorder, found: Draws) -> list[list[float]]:
     rows = attempt(lambda: agent.ledger.rows).value
     if rows is None:  # an agent that failed may show nothing any more
         rows = tap.rows

@@ -119,7 +119,9 @@ def _plan(target: Target, scripts: int, dice: random.Random) -> list[Step]:
     plan = [Step(target, s, 99) for s in half[: scripts // 2]]
     if target.takes_path:
         plan += [Step(target, restarted_script(5), 9), *(Step(target, s, 6) for s in lasting)]
-    logged = [Step(one, s, 99) for one in (target, *target.also) if one.takes_logs for s in logged_scripts(one.arms)]
+    logged = [
+        Step(one, s, 99) for one in (target, *target.also) if one.supports_warm_start for s in logged_scripts(one.arms)
+    ]
     plan += logged + [Step(one, crowded_script(6), 99) for one in (target, *target.also)]
     plan += [Step(target, s, 99) for s in short] + [Step(target, s, 16) for s in long]
     plan += [Step(other, s, 20) for other in target.also for s in half[scripts // 2 :]]

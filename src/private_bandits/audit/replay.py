@@ -37,7 +37,7 @@ class Draw:
     answer: tuple[int, ...]
 
 
-class Tape:
+class ScriptedNoise:
     """Stands in for an agent's source of noise: keeps what goes in, and answers from a record or with known noise."""
 
     def __init__(self, answers: list[tuple[int, ...]] | None, seed: int) -> None:
@@ -60,7 +60,7 @@ class Tape:
 
     def calibrate(self, kind: Any, level: float, sensitivity: int, dimension: int, number: int) -> Any:
         """The source's own calibration, with another draw."""
-        return Instead(self._source.calibrate(kind, level, sensitivity, dimension, number), self.answer)
+        return PatchedMechanism(self._source.calibrate(kind, level, sensitivity, dimension, number), self.answer)
 
     def answer(self, mechanism: Any, hidden: Any) -> list[int]:
         """Choose what this world is made to release."""
@@ -76,7 +76,7 @@ class Tape:
         return list(found)
 
 
-class Instead:
+class PatchedMechanism:
     """A mechanism with another call."""
 
     def __init__(self, mechanism: Any, call: Callable[[Any, Any], Any]) -> None:
@@ -153,7 +153,7 @@ class Trace:
 
 def replay(target: Target, script: Script, changes: Changes, answers: list[tuple[int, ...]] | None) -> Trace:
     """Run the script with some decisions changed."""
-    tape, trace = Tape(answers, seed=len(script)), Trace()
+    tape, trace = ScriptedNoise(answers, seed=len(script)), Trace()
     restarts = any(move.kind == "restart" for move in script)
     with tempfile.TemporaryDirectory() if restarts else nullcontext() as folder, _same_dice():
         _Run(target, changes, trace, tape, Path(folder) / "agent.db" if folder else None).follow(script)
@@ -173,7 +173,7 @@ def _same_dice() -> Iterator[None]:
 class _Run:
     """One agent that follows a script."""
 
-    def __init__(self, target: Target, changes: Changes, trace: Trace, tape: Tape, path: Path | None) -> None:
+    def __init__(self, target: Target, changes: Changes, trace: Trace, tape: ScriptedNoise, path: Path | None) -> None:
         self.target = target
         self.changes = changes
         self.trace = trace
@@ -301,7 +301,7 @@ class _Run:
             rows.append(self._log_row(row, share, len(rows)))
         spoiled = [*rows, (10**6, *rows[0][1:])]
         self._provoke("bad log", lambda: self.agent.warm_start(spoiled))
-        if not self.target.takes_logs:
+        if not self.target.supports_warm_start:
             self._provoke("log", lambda: self.agent.warm_start(rows))
             return
         told = self._do("warm_start", lambda: f"{self.agent.warm_start(rows)}")

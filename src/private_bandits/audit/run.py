@@ -14,7 +14,7 @@ from typing import Any
 
 from private_bandits.audit import accounts, draws, inside, outside
 from private_bandits.audit.attempts import Answer, attempt
-from private_bandits.audit.report import FAILURE, Part, Report
+from private_bandits.audit.audit_report import FAILURE, Part, Report
 from private_bandits.audit.scenario import Scenario, has, play
 from private_bandits.audit.target import Target
 from private_bandits.budget import check_positive, check_probability
@@ -131,7 +131,7 @@ def _audit_one(
         raise InvalidInput(f"the audit of {target.name} stopped: {type(error).__name__}: {error}") from error
 
 
-def to_json(reports: Sequence[Report]) -> dict[str, Any]:
+def to_dict(reports: Sequence[Report]) -> dict[str, Any]:
     """What the command line prints with --json."""
     violated = any(report.violated for report in reports)
     return {

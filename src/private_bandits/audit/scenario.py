@@ -97,7 +97,7 @@ def with_more(scenario: Scenario, dice: random.Random, target: Target, turn: int
     ways: list[Scenario] = []
     if (target.asks_many or target.tells_many) and not target.private_contexts:
         ways.append(replace(scenario, together=True, batch=dice.choice((2, 3, 4))))
-    if target.takes_logs:
+    if target.supports_warm_start:
         log = min(scenario.steps, dice.choice((1, 2, len(scenario.levels), scenario.steps)))
         ways.append(replace(scenario, log=log, secret=dice.randrange(log)))
     if target.also:
@@ -387,7 +387,7 @@ def _provoke(target: Target, agent: Any, closed: Any, shown: dict[str, float]) -
     if target.tells_many:
         tries.append(("batch told twice", lambda: agent.tell_many([(target.ask(agent, 0), 0.5), (closed, 0.5)])))
         tries.append(("no number in a batch", lambda: agent.tell_many([(target.ask(agent, 0), float("nan"))])))
-    if target.takes_logs:
+    if target.supports_warm_start:
         tries.append(("late log", lambda: agent.warm_start([target.log_row(0, 0.5, 0, 0)])))
     for name, call in tries:
         answer = attempt(call)

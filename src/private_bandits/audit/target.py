@@ -52,7 +52,7 @@ class Target:
     asks_many: bool = False
     """Whether ask(n=...) hands out a list."""
     tells_many: bool = False
-    takes_logs: bool = False
+    supports_warm_start: bool = False
     unused: tuple[str, ...] = ()
     """Methods that look like those of this package and did not work like them."""
     offers: Offers | None = None
@@ -138,8 +138,8 @@ def _arms_of(policy: Policy[Any]) -> tuple[int, ...]:
 
 def _abilities_of(policy: Policy[Any]) -> dict[str, Any]:
     """The calls that agents of this package can serve with the policy."""
-    takes_logs = policy.takes_logs and not policy.private_contexts
-    found: dict[str, Any] = {"asks_many": True, "tells_many": True, "takes_logs": takes_logs}
+    supports_warm_start = policy.supports_warm_start and not policy.private_contexts
+    found: dict[str, Any] = {"asks_many": True, "tells_many": True, "supports_warm_start": supports_warm_start}
     if not policy.arm_names:
         found |= {"offers": Offers(policy), "private_contexts": policy.private_contexts}
     return found
@@ -216,9 +216,9 @@ def _with_found_abilities(target: Target) -> Target:
     tries: dict[str, Callable[[], Any]] = {
         "asks_many": partial(_asks_many, target),
         "tells_many": partial(_tells_many, target),
-        "takes_logs": partial(_takes_logs, target),
+        "supports_warm_start": partial(_takes_logs, target),
     }
-    methods = {"asks_many": "ask(n=...)", "tells_many": "tell_many", "takes_logs": "warm_start"}
+    methods = {"asks_many": "ask(n=...)", "tells_many": "tell_many", "supports_warm_start": "warm_start"}
     found: dict[str, bool] = {}
     unused = []
     with redirect_stdout(sys.stderr):
@@ -316,10 +316,10 @@ def shipped(name: str = "all", budget: Budget | None = None, variant: str | None
     found = []
     for one in names:
         policy = POLICIES[one]
-        every = [EXAMPLES[n] for n in policy.notions]
+        every = [EXAMPLES[n] for n in policy.supported_budgets]
         if name == "all":
             every = list({b.noise: b for b in reversed(every)}.values())[::-1]
-        budgets = every if budget is None else [equal_budget(budget, policy.notions)]
+        budgets = every if budget is None else [equal_budget(budget, policy.supported_budgets)]
         small = [_small(policy.example(b)) for b in budgets]
         found += [of_policy(v) for made in small for v in _variants(made, variant, every=name == "all")]
     if not found:

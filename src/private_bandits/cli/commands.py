@@ -166,7 +166,7 @@ def simulate(
     if csv is not None:
         result.to_csv(csv)
     if as_json:
-        print(json.dumps(result.to_json()))
+        print(json.dumps(result.to_dict()))
         return
     table = Table(title=f"Regret after {result.horizon:,} steps, {result.runs:,} runs")
     for column in ("policy", "variant", "budget", "mean regret", "standard error"):
@@ -350,7 +350,7 @@ def audit(
     if html is not None:
         html.write_text(audits.html(reports), encoding="utf-8")
     if as_json:
-        print(json.dumps(audits.to_json(reports)))
+        print(json.dumps(audits.to_dict(reports)))
     else:
         for report in reports:
             report.print(Console())
@@ -411,7 +411,7 @@ def reproduce(
         print(stop if stop.args else "Stopped. The same command goes on.", file=sys.stderr)
         raise typer.Exit(130) from None
     if as_json:
-        print(json.dumps(outcome.to_json()))
+        print(json.dumps(outcome.to_dict()))
     else:
         outcome.print(Console())
 
@@ -428,5 +428,5 @@ def main() -> None:
 def _notions(policy: type[Policy[Any]]) -> list[str]:
     """The budgets that it keeps; joint DP, where contexts are private too."""
     if not policy.private_contexts:
-        return list(policy.notions)
-    return [n if n == "NoPrivacy" else f"joint {n} (contexts private too)" for n in policy.notions]
+        return list(policy.supported_budgets)
+    return [n if n == "NoPrivacy" else f"joint {n} (contexts private too)" for n in policy.supported_budgets]

@@ -10,9 +10,9 @@ from typing import Protocol
 from private_bandits.definitions.approximate import LargestDelta, SmallestEpsilon
 from private_bandits.definitions.cost import CELLS, Cost, check_fits, cost
 from private_bandits.definitions.models import JOINT, PLAIN, Model, resolve
+from private_bandits.definitions.observation_tree import Leaves, grow
 from private_bandits.definitions.policy import SmallPolicy
 from private_bandits.definitions.rho import Bracket, SmallestRho
-from private_bandits.definitions.tree import Leaves, grow
 from private_bandits.definitions.worlds import Part, Worlds, chunks, parts
 from private_bandits.definitions.worst import Quantity, WorstCase, worst_case
 from private_bandits.errors import InvalidInput

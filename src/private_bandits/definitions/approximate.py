@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.definitions.tree import Leaves, delta_leaves
+from private_bandits.definitions.observation_tree import Leaves, delta_leaves
 from private_bandits.definitions.worlds import Worlds
 from private_bandits.errors import InvalidInput
 

@@ -59,10 +59,10 @@ def from_json(data: Any) -> SmallPolicy:
     return SmallPolicy(data.get("name", ""), space, reader.finish())
 
 
-def to_json(policy: SmallPolicy) -> dict[str, Any]:
+def to_dict(policy: SmallPolicy) -> dict[str, Any]:
     """The policy as data that `from_json` reads back, number for number.
 
-    >>> to_json(from_json({"arms": 2, "horizon": 1, "policy": [{"history": [], "probabilities": ["1/2", "1/2"]}]}))[
+    >>> to_dict(from_json({"arms": 2, "horizon": 1, "policy": [{"history": [], "probabilities": ["1/2", "1/2"]}]}))[
     ...     "policy"
     ... ]
     [{'history': [], 'probabilities': [0.5, 0.5]}]

@@ -13,7 +13,7 @@ from private_bandits.budget import NoPrivacy, zCDP
 from private_bandits.environments import Bernoulli, Integers
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments.experiment import Entry, Experiment, Instance
-from private_bandits.experiments.hard import HARD
+from private_bandits.experiments.lower_bound_instances import HARD
 from private_bandits.instances import contextual_instance, linear_instance, parameters_of, policy_named
 from private_bandits.policies import Policy
 from private_bandits.simulation.run import Task, log_checkpoints, tasks_for

@@ -8,17 +8,17 @@ from __future__ import annotations
 from private_bandits.experiments.experiment import Entry, Experiment, Instance, entries
 from private_bandits.experiments.settings import (
     AS_PRINTED,
-    BEYOND,
     COARSE,
     DELTA,
-    EQUAL,
-    FINE,
     FREE,
     MEANS,
     OUT_OF_RANGE,
-    PLACED,
     PRIVATE_TOO,
     PROVEN,
+    RHOS_FINE,
+    RHOS_PLACEMENT,
+    RHOS_RIVALS,
+    SCALE_EXTRA,
     STRICT_CONTEXTUAL,
     STRICT_FINITE,
     STRICT_LINEAR,
@@ -37,7 +37,7 @@ _ALL = (
         setting_as="paper",
         guarantee="Rewards are 0 or 1, so live AdaC-UCB would keep rho-Interactive zCDP. beta = 1, as in the paper's "
         "experiment: no regret bound holds for these runs (the paper's needs beta > 3, ours beta > 1).",
-        entries=entries(["adac-ucb"], FINE, (("beta", 1.0),)),
+        entries=entries(["adac-ucb"], RHOS_FINE, (("beta", 1.0),)),
         horizon=10**7,
         runs=100,
         figures=("difference", "price"),
@@ -51,7 +51,7 @@ _ALL = (
         setting_as="paper",
         guarantee=OUT_OF_RANGE + "The widths need subgaussian rewards only: they fail with probability delta = 0.001 "
         "at most.",
-        entries=entries(["adac-gope"], FINE, DELTA),
+        entries=entries(["adac-gope"], RHOS_FINE, DELTA),
         horizon=10**7,
         runs=100,
         figures=("difference", "price"),
@@ -77,7 +77,7 @@ _ALL = (
         setting_as="paper",
         guarantee=OUT_OF_RANGE + "AdaC-GOPE-Var plays the phases of AdaC-GOPE, which may be too short for its noise: "
         "the width really reached decides what is dropped.",
-        entries=entries(["adac-gope", "adac-gope-var"], PLACED, DELTA),
+        entries=entries(["adac-gope", "adac-gope-var"], RHOS_PLACEMENT, DELTA),
         horizon=10**7,
         runs=100,
         figures=("placement",),
@@ -89,11 +89,11 @@ _ALL = (
         setting="finite",
         setting_as="strict",
         guarantee=STRICT_FINITE,
-        entries=entries(["adac-ucb"], FINE, (("beta", 3.1),)),
+        entries=entries(["adac-ucb"], RHOS_FINE, (("beta", 3.1),)),
         figures=("difference", "price", "curves"),
         claims=(FREE, VANISHES),
         means=MEANS,
-        **BEYOND,
+        **SCALE_EXTRA,
     ),
     Experiment(
         name="linear-strict",
@@ -101,10 +101,10 @@ _ALL = (
         setting="linear",
         setting_as="strict",
         guarantee=STRICT_LINEAR,
-        entries=entries(["adac-gope"], FINE, DELTA),
+        entries=entries(["adac-gope"], RHOS_FINE, DELTA),
         figures=("difference", "price", "curves"),
         claims=(FREE, VANISHES),
-        **BEYOND,
+        **SCALE_EXTRA,
     ),
     Experiment(
         name="contextual-strict",
@@ -115,7 +115,7 @@ _ALL = (
         entries=entries(["adac-oful"], COARSE, PROVEN),
         figures=("difference", "price", "curves"),
         claims=(FREE, VANISHES),
-        **BEYOND,
+        **SCALE_EXTRA,
     ),
     Experiment(
         name="finite-rivals",
@@ -123,10 +123,10 @@ _ALL = (
         setting="finite",
         setting_as="strict",
         guarantee=STRICT_FINITE + " AdaP-UCB and DP-SE keep pure DP, at epsilon = sqrt(2 rho), which implies rho-zCDP.",
-        entries=entries(["adac-ucb", "adap-ucb", "dp-se", "dp-ucb"], EQUAL),
+        entries=entries(["adac-ucb", "adap-ucb", "dp-se", "dp-ucb"], RHOS_RIVALS),
         figures=("rivals", "curves"),
         means=MEANS,
-        **BEYOND,
+        **SCALE_EXTRA,
     ),
     Experiment(
         name="linear-rivals",
@@ -134,9 +134,9 @@ _ALL = (
         setting="linear",
         setting_as="strict",
         guarantee=STRICT_LINEAR + " Hanna-GOPE keeps pure DP, at epsilon = sqrt(2 rho), which implies rho-zCDP.",
-        entries=entries(["adac-gope", "adac-gope-var", "adac-gope-end", "li-gope", "hanna-gope"], EQUAL, DELTA),
+        entries=entries(["adac-gope", "adac-gope-var", "adac-gope-end", "li-gope", "hanna-gope"], RHOS_RIVALS, DELTA),
         figures=("rivals", "curves"),
-        **BEYOND,
+        **SCALE_EXTRA,
     ),
     Experiment(
         name="contextual-rivals",
@@ -145,10 +145,10 @@ _ALL = (
         setting_as="strict",
         guarantee=STRICT_CONTEXTUAL + PRIVATE_TOO,
         entries=entries(
-            ["adac-oful", "linpriv", "linpriv-shared", "adac-oful-private", "shariff-sheffet"], EQUAL[1:], PROVEN
+            ["adac-oful", "linpriv", "linpriv-shared", "adac-oful-private", "shariff-sheffet"], RHOS_RIVALS[1:], PROVEN
         ),
         figures=("rivals", "curves"),
-        **BEYOND,
+        **SCALE_EXTRA,
     ),
 )
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from private_bandits.experiments.estimates import Estimate, stacked
 from private_bandits.experiments.experiment import Entry
-from private_bandits.experiments.hard import lower_bound
+from private_bandits.experiments.lower_bound_instances import lower_bound
 from private_bandits.experiments.palette import GREY, policy_colour, policy_dash
 from private_bandits.experiments.pictures import Panel, Picture, Series, how, log_range, rho_places, rho_ticks
 from private_bandits.experiments.regrets import Regrets, name_of

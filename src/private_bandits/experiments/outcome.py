@@ -65,7 +65,7 @@ class Outcome:
                 table.add_row(experiment.name, scale, _subject(rows[0]), twin, str(rows[0]["rho"]), _cell(rows[0]))
         return table
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """What the command prints with --json."""
         return {
             "results": self.summary(),

@@ -21,7 +21,7 @@ from private_bandits.experiments.files import Folder
 from private_bandits.experiments.outcome import Outcome, plain_rho
 from private_bandits.experiments.report import write as write_report
 from private_bandits.experiments.runner import Compute, Plan, plan, run
-from private_bandits.experiments.settings import PLACED
+from private_bandits.experiments.settings import RHOS_PLACEMENT
 from private_bandits.experiments.verdicts import judge
 from private_bandits.loading import require
 from private_bandits.progress import progress as progress_bar
@@ -186,7 +186,11 @@ def _write_results(folder: Folder, outcome: Outcome, study: Study, frame: pd.Dat
 def _write_tables(folder: Folder, outcome: Outcome, horizon: int) -> None:
     """Each table at several budgets, one beneath the other."""
     for name, make in (("one", table_one), ("two", table_two)):
-        rows = [{"horizon": horizon, "rho": rho, **row} for rho in PLACED for row in make(horizon=horizon, budget=rho)]
+        rows = [
+            {"horizon": horizon, "rho": rho, **row}
+            for rho in RHOS_PLACEMENT
+            for row in make(horizon=horizon, budget=rho)
+        ]
         outcome.tables[name] = rows
         outcome.files.append(folder.put_rows(f"table-{name}", rows))
 

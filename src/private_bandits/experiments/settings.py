@@ -7,13 +7,13 @@ from typing import Any
 
 from private_bandits.experiments.experiment import Options
 
-FINE = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, math.inf)
+RHOS_FINE = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, math.inf)
 """Budgets where one more costs next to nothing."""
 COARSE = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, math.inf)
 """Budgets where every step is played."""
-PLACED = (0.001, 0.01, 0.1, 1.0)
+RHOS_PLACEMENT = (0.001, 0.01, 0.1, 1.0)
 """Budgets of the paper's comparison of places for the noise, and of its tables."""
-EQUAL = (0.01, 0.1, 1.0, math.inf)
+RHOS_RIVALS = (0.01, 0.1, 1.0, math.inf)
 """Budgets at which rivals are compared."""
 
 MEANS = (0.75, 0.625, 0.5, 0.375, 0.25)
@@ -21,7 +21,7 @@ DELTA = (("delta", 1e-3),)
 AS_PRINTED: Options = (("regulariser", 0.1), ("growth", 1.0), ("delta", 1e-3))
 PROVEN: Options = (("regulariser", 1.0), ("delta", 1e-3))
 FREE, VANISHES, WINS = "free-privacy", "price-vanishes", "in-between-wins"
-BEYOND: dict[str, Any] = {"horizon": 200_000, "runs": 20, "quick": (10**4, 5), "full": (10**6, 100)}
+SCALE_EXTRA: dict[str, Any] = {"horizon": 200_000, "runs": 20, "quick": (10**4, 5), "full": (10**6, 100)}
 """The scale of what the paper lacks."""
 
 OUT_OF_RANGE = (

@@ -377,7 +377,7 @@ def stored_place(data: Mapping[str, Any]) -> tuple[int, int, int]:
     return key, number, dimension
 
 
-class Counts(Mapping[int, int]):
+class OpenCounts(Mapping[int, int]):
     """How many rewards each open sum holds, by key; 0 where there is none. Public: all that policies see of sums."""
 
     __slots__ = ("_episodes",)

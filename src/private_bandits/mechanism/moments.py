@@ -63,14 +63,14 @@ class MomentScale:
         return math.ceil(max(self.sensitivity, math.sqrt(2) * self.kappa, 1.0)) + 1
 
     @property
-    def reward_reach(self) -> float:
+    def largest_reward(self) -> float:
         """R, the largest reward in size."""
         return max(abs(self.low), abs(self.high))
 
     def coordinates(self, action: tuple[int, ...], reward: int, steps: int) -> list[int]:
         """What a person adds, in whole numbers of 1/steps. An action longer than context_steps is shortened."""
         longest = max(float(self.context_steps), math.sqrt(sum(part * part for part in action)))
-        r = (self.low + (self.high - self.low) * reward / steps) / self.reward_reach
+        r = (self.low + (self.high - self.low) * reward / steps) / self.largest_reward
         added = self.addend(np.array(action, float) / longest, min(1.0, max(-1.0, r)))
         return [round(x) for x in (added * steps).tolist()]
 

@@ -16,9 +16,9 @@ from private_bandits.ledger import Account, Release, rewards_in
 from private_bandits.mechanism.composition import Combined, Composition, Factored, Independent, Outgoing, Tree
 from private_bandits.mechanism.episode import INT64, TAIL, Episode, Grid
 from private_bandits.mechanism.factor import Factor
-from private_bandits.mechanism.moment_sums import Moments
 from private_bandits.mechanism.moments import MomentScale
 from private_bandits.mechanism.noise import ExactNoise, NoiseSource, SeededNoise
+from private_bandits.mechanism.private_context_episode import PrivateContextEpisode
 from private_bandits.mechanism.rewards import RewardRange
 
 __all__ = ["Door", "NoiseSource", "Observer"]
@@ -90,7 +90,7 @@ class Door:
     def open_episode(self, key: int, number: int, dimension: int, declared: int = 0) -> Episode:
         """An empty episode on this door's grid. declared: a norm that counts even if no weight reaches it."""
         if self._moments is not None:
-            return Moments(key, number, self._moments, self.grid)
+            return PrivateContextEpisode(key, number, self._moments, self.grid)
         if type(declared) is not int or declared < 0:  # a number of fixed size would wrap around where it is squared
             raise InvalidInput(f"a declared weight must be an int of at least 0, got {declared!r}")
         episode = Episode(key, number, dimension, self.grid)

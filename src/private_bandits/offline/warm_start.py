@@ -47,7 +47,7 @@ def logged_rewards(bandit: Bandit, log: Log) -> LoggedRewards:
 
 def required_columns(bandit: Bandit) -> list[str]:
     """Return what a log has to have. Refuses policies that cannot start from one."""
-    if not bandit.policy.takes_logs or bandit.policy.private_contexts:
+    if not bandit.policy.supports_warm_start or bandit.policy.private_contexts:
         raise InvalidInput(
             f"{type(bandit.policy).__name__} cannot start from a log: its releases are planned, or make a tree, or "
             "hold contexts; use an index policy such as AdaCUCB, or AdaCOFUL"

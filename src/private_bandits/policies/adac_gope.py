@@ -10,9 +10,16 @@ from typing import ClassVar
 import numpy as np
 
 from private_bandits.errors import InvalidInput
-from private_bandits.policies.fit import Floats, Placement, between, on_the_estimate, on_the_sums
-from private_bandits.policies.phased import PhasedElimination, Solver
-from private_bandits.policies.phases import LEAD, ROUNDING, pair_log_odds, pair_widths, quick_design, shortest_length
+from private_bandits.policies.fit import Floats, Placement, release_estimate, release_per_arm, release_whitened
+from private_bandits.policies.phased_elimination import PhasedElimination, Solver
+from private_bandits.policies.tight_phases import (
+    LEAD,
+    ROUNDING,
+    pair_log_inv_failure,
+    pair_widths,
+    quick_design,
+    shortest_length,
+)
 
 LENGTHS = ("paper", "own")
 
@@ -45,7 +52,7 @@ class AdaCGOPE(PhasedElimination):
     two, sqrt(2 v log((n-1) l(l+1)/delta)), n actions being left and v = ||a - a'||^2 in V^-1 times 1 + 4 b m^2, the
     variances of rewards and noise at what was really played (m: the largest ||a|| of a played action). A phase is as
     short as brings these to 2 beta, and beside the design the best action so far is played three times as often as all
-    of it (phases.py).
+    of it (tight_phases.py).
 
     phase_length, of variant "paper" only: "paper" as above; "own": as long as the noise in its place needs, by a
     Gaussian tail.
@@ -57,10 +64,10 @@ class AdaCGOPE(PhasedElimination):
     """
 
     name: ClassVar[str] = "adac-gope"
-    notions: ClassVar[tuple[str, ...]] = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")
+    supported_budgets: ClassVar[tuple[str, ...]] = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, Algorithm 2"
-    serves_instead: ClassVar[str] = "For PureDP use HannaGOPE, whose Laplace noise keeps it."
-    placement: ClassVar[Placement] = between
+    alternative_hint: ClassVar[str] = "For PureDP use HannaGOPE, whose Laplace noise keeps it."
+    placement: ClassVar[Placement] = release_whitened
     variants: ClassVar[tuple[str, ...]] = ("paper", "tight")
 
     variant: str = "tight"
@@ -78,7 +85,7 @@ class AdaCGOPE(PhasedElimination):
 
     @property
     def tight(self) -> bool:
-        """Whether phases and widths are those of phases.py."""
+        """Whether phases and widths are those of tight_phases.py."""
         return self.variant == "tight"
 
     @property
@@ -94,8 +101,10 @@ class AdaCGOPE(PhasedElimination):
     def length(self, phase: int, active: Sequence[int], best: int | None = None) -> float:
         """As short as can be, for what is played; or Eq. (4), with d the dimension of the space; or the own length."""
         if self.tight:
-            mix, log_odds = self.mix(active, best), pair_log_odds(phase, len(active), self.delta)
-            return float(shortest_length(log_odds, 2.0**-phase, mix.apart, mix.largest, self.promise.variance_factor))
+            mix, log_inv_failure = self.mix(active, best), pair_log_inv_failure(phase, len(active), self.delta)
+            return float(
+                shortest_length(log_inv_failure, 2.0**-phase, mix.apart, mix.largest, self.promise.variance_factor)
+            )
         if self.phase_length == "own":
             return self.length_for_own_noise(phase, active)
         size = len(self.actions[0]), len(self.actions)
@@ -108,13 +117,13 @@ class AdaCGOPE(PhasedElimination):
         if not self.tight:
             return super().slack(phase, means, whitened, decoder, noise_sd, width)
         errors = np.hstack([width / 2 * whitened, noise_sd * (whitened @ decoder)])
-        pairs = pair_widths(errors, means.argmax(axis=-1), pair_log_odds(phase, len(whitened), self.delta))
+        pairs = pair_widths(errors, means.argmax(axis=-1), pair_log_inv_failure(phase, len(whitened), self.delta))
         return pairs / 2 + ROUNDING * width
 
-    def reach(self, rounding: float, rewards: float, noise: float, peak: float, odds: float) -> float:
+    def half_width(self, rounding: float, rewards: float, noise: float, peak: float, odds: float) -> float:
         """With the variances of rewards and noise added; as published, the widths."""
         if not self.tight:
-            return super().reach(rounding, rewards, noise, peak, odds)
+            return super().half_width(rounding, rewards, noise, peak, odds)
         return rounding + math.hypot(rewards, noise) * math.sqrt(2 * math.log(2 * odds))
 
 
@@ -128,7 +137,7 @@ class AdaCGOPEVar(AdaCGOPE):
 
     name: ClassVar[str] = "adac-gope-var"
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, appendix: noise in the beginning"
-    placement: ClassVar[Placement] = on_the_sums
+    placement: ClassVar[Placement] = release_per_arm
     variants: ClassVar[tuple[str, ...]] = ("paper",)
 
     variant: str = "paper"
@@ -140,7 +149,7 @@ class AdaCGOPEEnd(AdaCGOPE):
 
     name: ClassVar[str] = "adac-gope-end"
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, appendix: noise in the end"
-    placement: ClassVar[Placement] = on_the_estimate
+    placement: ClassVar[Placement] = release_estimate
     variants: ClassVar[tuple[str, ...]] = ("paper",)
 
     variant: str = "paper"

@@ -44,8 +44,8 @@ class OFULState:
     after it whose rewards have arrived, on the grid and without `pending`, the last of them. It is of whole
     numbers, so that nothing drifts in an episode of any length, and it does not matter when pending ones are added.
 
-    Computed from these: theta, and for actions on the grid `slope`, <theta, a> = <slope, a>; `reach`, ||a|| in V^-1 is
-    |a reach|; `optimism`, the same times the width. room, margin: see `AdaCOFUL.due`.
+    Computed from these: theta, and for actions on the grid `slope`, <theta, a> = <slope, a>; `whitener`, ||a|| in V^-1
+    is |a whitener|; `optimism`, the same times the width. room, margin: see `AdaCOFUL.due`.
     """
 
     low: float
@@ -58,7 +58,7 @@ class OFULState:
     pending: list[Floats] = field(init=False, default_factory=list)
     theta: Floats = field(init=False)
     slope: Floats = field(init=False)
-    reach: Floats = field(init=False)
+    whitener: Floats = field(init=False)
     optimism: Floats = field(init=False)
     log_det: float = field(init=False)
     width: float = field(init=False)
@@ -113,11 +113,11 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
     """
 
     name: ClassVar[str] = "adac-oful"
-    notions: ClassVar[tuple[str, ...]] = GAUSSIAN
-    serves_instead: ClassVar[str] = INSTEAD_OF_PURE
+    supported_budgets: ClassVar[tuple[str, ...]] = GAUSSIAN
+    alternative_hint: ClassVar[str] = INSTEAD_OF_PURE
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, Algorithm 3"
     changes_on_arrival: ClassVar[bool] = True
-    takes_logs: ClassVar[bool] = True
+    supports_warm_start: ClassVar[bool] = True
     variants: ClassVar[tuple[str, ...]] = ("paper", "tight")
 
     horizon: int = 10**6
@@ -153,8 +153,8 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         state.log_det = float(np.log(values).sum())
         state.width = self.width(state.log_det, float(values[0]), state.sums.noise, state.high - state.low)
         state.slope = state.theta * self.unit
-        state.reach = root * self.unit
-        state.optimism = state.width * state.reach
+        state.whitener = root * self.unit
+        state.optimism = state.width * state.whitener
         condition = (1 + self.growth) * float(values[-1] / values[0])
         state.margin = ROUNDING * self.dimension * (self.dimension * condition + abs(state.log_det))
         state.room = self._room(state, math.log1p(self.growth))
@@ -223,7 +223,7 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
     def arrive(self, state: OFULState, key: int, weight: tuple[int, ...]) -> Callable[[], None]:
         """The action enters V with its reward, whatever that is."""
         row = np.array(weight, float)
-        reached = row.dot(state.reach)
+        reached = row.dot(state.whitener)
         state.room -= float(reached.dot(reached))
         state.pending.append(row)
         if len(state.pending) == BLOCK:

@@ -14,7 +14,7 @@ from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.mechanism.factor import HALF_BEFORE, Factor
 from private_bandits.policies.doubling import Array, ConfidenceBoundPolicy, DoublingState
-from private_bandits.policies.memory import Kept, Spread, read
+from private_bandits.policies.release_memory import MeanError, ReleaseRecord, combine_releases
 from private_bandits.policies.tails import highest_bound, upper_bound
 
 OPENING = 7.5
@@ -38,7 +38,7 @@ class AdaCUCB(ConfidenceBoundPolicy):
     variant="tight", the default, has less regret for the same budget, by four things:
     - it doubles later: after its first reward an arm is played until it has about 7.5 sqrt(b) of them, a power of two,
       as noise would hide any fewer;
-    - it remembers. m is the combination of all releases of the arm that strays least (memory.py);
+    - it remembers. m is the combination of all releases of the arm that strays least (release_memory.py);
     - a release holds half of the arm's episode before it as well (factor.HALF_BEFORE), with noise of variance 5b/4: as
       episodes double, two looks at a reward with that noise say more than one look with noise of variance b;
     - its bound is narrower for means near 0 and 1 (tails.upper_bound).
@@ -55,9 +55,9 @@ class AdaCUCB(ConfidenceBoundPolicy):
     """
 
     name: ClassVar[str] = "adac-ucb"
-    notions: ClassVar[tuple[str, ...]] = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")
+    supported_budgets: ClassVar[tuple[str, ...]] = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, Appendix C"
-    serves_instead: ClassVar[str] = "For PureDP use AdaPUCB, whose Laplace noise keeps it."
+    alternative_hint: ClassVar[str] = "For PureDP use AdaPUCB, whose Laplace noise keeps it."
     variants: ClassVar[tuple[str, ...]] = ("paper", "tight")
     waits_for = "none"
     chooses_late = True
@@ -68,27 +68,27 @@ class AdaCUCB(ConfidenceBoundPolicy):
         super().__post_init__()
         own = type(self)
         as_here = own.values is AdaCUCB.values and own.indices is AdaCUCB.indices
-        if self.remembers and own.index is not AdaCUCB.index and as_here:
+        if self.uses_all_releases and own.index is not AdaCUCB.index and as_here:
             raise InvalidInput(
                 f'{own.__name__} has an index of its own, which variant="tight" does not use: start from '
                 'private_bandits.IndexPolicy, or use variant="paper"'
             )
 
     @property
-    def remembers(self) -> bool:
+    def uses_all_releases(self) -> bool:
         """Tight does."""
         return self.variant == "tight"
 
     @cached_property
-    def opening(self) -> int:
+    def initial_rewards(self) -> int:
         """A power of two, as counts double from there on; as published, one."""
-        about = OPENING * math.sqrt(self.promise.variance_factor) if self.remembers else 1.0
+        about = OPENING * math.sqrt(self.promise.variance_factor) if self.uses_all_releases else 1.0
         return int(2 ** round(math.log2(min(max(about, 1.0), LONGEST_OPENING))))
 
     @property
     def factor(self) -> Factor | None:
         """Half of the episode before, again; without noise there is nothing to gain."""
-        return HALF_BEFORE if self.remembers and self.promise.variance_factor else None
+        return HALF_BEFORE if self.uses_all_releases and self.promise.variance_factor else None
 
     def index(self, means: Array, counts: Array, step: Any, width: float) -> Array:
         """The paper's Eq. for the private index of one release, scaled to rewards of any width."""
@@ -100,47 +100,47 @@ class AdaCUCB(ConfidenceBoundPolicy):
     def start(self, low: float, high: float) -> DoublingState:
         """Nothing released yet."""
         state = super().start(low, high)
-        if self.remembers:
+        if self.uses_all_releases:
             state.kept = [[] for _ in self.arm_names]
-            state.spread = [Spread(0.0, 0.0, 0.0) for _ in self.arm_names]
+            state.spread = [MeanError(0.0, 0.0, 0.0) for _ in self.arm_names]
         return state
 
     def take(self, state: DoublingState, release: Release) -> None:
         """Remember the release, and read all of the arm's together."""
-        if not self.remembers:
+        if not self.uses_all_releases:
             return super().take(state, release)
         arm, count = release.key, release.count
         kept = state.kept[arm]
-        kept.append(Kept(release.values[0], count, release.noise_sd, release.rounding))
+        kept.append(ReleaseRecord(release.values[0], count, release.noise_sd, release.rounding))
         state.releases[arm] += 1
         state.released[arm] += count
         state.last[arm] = state.released[arm]
-        said = read(kept, self.factor, state.high - state.low)
+        said = combine_releases(kept, self.factor, state.high - state.low)
         state.means[arm], state.noise_sd[arm], state.rounding[arm], state.spread[arm] = said
         return None
 
     def columns(self, state: DoublingState, arms: Sequence[int]) -> Array:
         """For tight, the mean of all releases and its spread."""
-        if not self.remembers:
+        if not self.uses_all_releases:
             return super().columns(state, arms)
         return np.array([(state.means[arm], *state.spread[arm]) for arm in arms]).T
 
     def values(self, state: DoublingState, columns: Array, step: int) -> Array:
         """For tight, the upper bound of each arm's mean, in units of the reward range."""
-        if not self.remembers:
+        if not self.uses_all_releases:
             return super().values(state, columns, step)
         means = (columns[0] - state.low) / (state.high - state.low)
-        return upper_bound(means, Spread(*columns[1:]), self.beta * math.log(step))
+        return upper_bound(means, MeanError(*columns[1:]), self.beta * math.log(step))
 
     def ceilings(self, state: DoublingState, columns: Array, first: int, last: int) -> Array:
         """For tight, those of the upper bounds."""
-        if not self.remembers:
+        if not self.uses_all_releases:
             return super().ceilings(state, columns, first, last)
         means = (columns[0] - state.low) / (state.high - state.low)
-        return highest_bound(means, Spread(*columns[1:]), self.beta * math.log(first), self.beta * math.log(last))
+        return highest_bound(means, MeanError(*columns[1:]), self.beta * math.log(first), self.beta * math.log(last))
 
-    def reach(self, state: DoublingState, arm: int, log_odds: float) -> float:
+    def half_width(self, state: DoublingState, arm: int, log_inv_failure: float) -> float:
         """For tight, of the mean of all releases."""
-        if not self.remembers:
-            return super().reach(state, arm, log_odds)
-        return (state.high - state.low) * math.sqrt(2.0 * state.spread[arm].variance * log_odds)
+        if not self.uses_all_releases:
+            return super().half_width(state, arm, log_inv_failure)
+        return (state.high - state.low) * math.sqrt(2.0 * state.spread[arm].variance * log_inv_failure)

@@ -29,9 +29,9 @@ class AdaPUCB(ConfidenceBoundPolicy):
     """
 
     name: ClassVar[str] = "adap-ucb"
-    notions: ClassVar[tuple[str, ...]] = ("PureDP", "NoPrivacy")
+    supported_budgets: ClassVar[tuple[str, ...]] = ("PureDP", "NoPrivacy")
     source: ClassVar[str] = "Azize and Basu 2022, When Privacy Meets Partial Information"
-    serves_instead: ClassVar[str] = "For zCDP, ApproxDP and RenyiDP use AdaCUCB, whose Gaussian noise is smaller."
+    alternative_hint: ClassVar[str] = "For zCDP, ApproxDP and RenyiDP use AdaCUCB, whose Gaussian noise is smaller."
     chooses_late = True
 
     def index(self, means: Array, counts: Array, step: Any, width: float) -> Array:

@@ -75,7 +75,7 @@ class Policy(ABC, Generic[State]):
 
     name: ClassVar[str] = ""
     setting: ClassVar[str]
-    notions: ClassVar[tuple[str, ...]]
+    supported_budgets: ClassVar[tuple[str, ...]]
     """The budgets it can keep, by name."""
     source: ClassVar[str]
     """Where it was published."""
@@ -83,7 +83,7 @@ class Policy(ABC, Generic[State]):
     """What `variant` may be: as published, or "tight", with less regret for the same budget."""
     private_contexts: ClassVar[bool] = False
     """Whether actions are private as well, so that nothing but `choose` and the sums may depend on them."""
-    takes_logs: ClassVar[bool] = False
+    supports_warm_start: ClassVar[bool] = False
     """Whether it learns from a release whatever the number of rewards in it, and from each sum alone: `warm_start`."""
     changes_on_arrival: ClassVar[bool] = False
     """Whether `arrive` does anything, so that `dump_arrivals` has to be stored with every reward."""
@@ -91,7 +91,7 @@ class Policy(ABC, Generic[State]):
     """Which releases of a batch it has to learn before it is asked about the next reward: "all", or "none" if `entry`,
     `due`, `combination` and `arrive` read nothing that `learn` changes but counts, of which `leave` tells in time.
     Releases that wait are written together. A subclass that changes one of these methods waits for all."""
-    serves_instead: ClassVar[str] = ""
+    alternative_hint: ClassVar[str] = ""
     """What to use for the other budgets."""
 
     budget: Budget | None
@@ -120,10 +120,10 @@ class Policy(ABC, Generic[State]):
         """Refuse a promise that this policy cannot keep."""
         if not isinstance(self.budget, Budget):
             raise InvalidInput(f"{type(self).__name__} needs a budget such as zCDP(0.1), got {self.budget!r}")
-        if type(self.budget).__name__ not in self.notions:
+        if type(self.budget).__name__ not in self.supported_budgets:
             raise UnsupportedBudget(
-                f"{type(self).__name__} cannot keep {self.budget}: it serves {', '.join(self.notions)}. "
-                + self.serves_instead
+                f"{type(self).__name__} cannot keep {self.budget}: it serves {', '.join(self.supported_budgets)}. "
+                + self.alternative_hint
             )
 
     @property

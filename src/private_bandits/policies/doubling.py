@@ -24,9 +24,9 @@ from private_bandits.budget import BUDGETS, check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, check_variant
-from private_bandits.policies.memory import Kept, Spread
+from private_bandits.policies.release_memory import MeanError, ReleaseRecord
 from private_bandits.policies.shortlist import FEW, Shortlist
-from private_bandits.policies.tails import interval, mean_reach
+from private_bandits.policies.tails import interval, mean_half_width
 from private_bandits.policies.waiting import foremost
 
 Array = NDArray[np.float64]
@@ -61,8 +61,8 @@ class DoublingState:
     choice: int | None
     unseen: int
     """Arms of which nothing has been released."""
-    kept: list[list[Kept]] = field(default_factory=list)
-    spread: list[Spread] = field(default_factory=list)
+    kept: list[list[ReleaseRecord]] = field(default_factory=list)
+    spread: list[MeanError] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.shortlist: Shortlist | None = None
@@ -108,9 +108,9 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
     >>> del pb.policies.POLICIES["moss"]  # an example leaves nothing behind
     """
 
-    takes_logs: ClassVar[bool] = True
+    supports_warm_start: ClassVar[bool] = True
     waits_for = "none"
-    notions: ClassVar[tuple[str, ...]] = tuple(BUDGETS)
+    supported_budgets: ClassVar[tuple[str, ...]] = tuple(BUDGETS)
     source: ClassVar[str] = "not published"
     chooses_late: ClassVar[bool] = False
     """Whether the choice is computed when it is needed, from a shortlist where arms are many: for an index that cannot
@@ -126,12 +126,12 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
                 break
 
     @property
-    def remembers(self) -> bool:
+    def uses_all_releases(self) -> bool:
         """Whether all releases of an arm count, not its last one alone."""
         return False
 
     @property
-    def opening(self) -> int:
+    def initial_rewards(self) -> int:
         """How many rewards of an arm its first two releases have together, at least."""
         return 1
 
@@ -161,9 +161,9 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
             )
         return found
 
-    def deviation(self, count: int, noise_sd: float, log_odds: float, width: float) -> float:
-        """How far a released mean of `count` rewards strays, but for a probability of 2 exp(-log_odds)."""
-        return mean_reach(self.promise.noise, count, noise_sd, log_odds, width)
+    def deviation(self, count: int, noise_sd: float, log_inv_failure: float, width: float) -> float:
+        """How far a released mean of `count` rewards strays, but for a probability of 2 exp(-log_inv_failure)."""
+        return mean_half_width(self.promise.noise, count, noise_sd, log_inv_failure, width)
 
     def start(self, low: float, high: float) -> DoublingState:
         """Nothing released yet."""
@@ -187,11 +187,16 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
         return action, UNIT_WEIGHT
 
     def due(self, state: DoublingState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
-        """When the arm's unreleased rewards equal its released ones, and make up `opening`; the first one at once."""
+        """Return whether an arm's unreleased rewards equal its released ones, and make up `initial_rewards`.
+
+        The first reward of an arm leaves at once.
+        """
         released, left = state.released[key], state.left[key]
         if left > released:  # more has left than the policy has learned
             released = left
-        return count >= released and count >= episode_length(released, self.opening)  # the first is the usual answer
+        return count >= released and count >= episode_length(
+            released, self.initial_rewards
+        )  # the first is the usual answer
 
     def leave(self, state: DoublingState, rewards: Mapping[int, int]) -> Callable[[], None]:
         """Count the rewards that leave: `due` need not wait until the release is learned."""
@@ -273,18 +278,18 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
             if not j:
                 found.append(Estimate(arm, name, None, state.low, state.high, 0))
                 continue
-            reach = self.reach(state, arm, math.log(2 * k * j * (j + 1) / delta)) + state.rounding[arm]
-            found.append(interval(arm, name, state.means[arm], reach, state.last[arm], state.low, state.high))
+            half_width = self.half_width(state, arm, math.log(2 * k * j * (j + 1) / delta)) + state.rounding[arm]
+            found.append(interval(arm, name, state.means[arm], half_width, state.last[arm], state.low, state.high))
         return found
 
-    def reach(self, state: DoublingState, arm: int, log_odds: float) -> float:
-        """How far the mean of an arm strays, but for a probability of 2 exp(-log_odds)."""
-        return self.deviation(state.last[arm], state.noise_sd[arm], log_odds, state.high - state.low)
+    def half_width(self, state: DoublingState, arm: int, log_inv_failure: float) -> float:
+        """How far the mean of an arm strays, but for a probability of 2 exp(-log_inv_failure)."""
+        return self.deviation(state.last[arm], state.noise_sd[arm], log_inv_failure, state.high - state.low)
 
     def load_state(self, data: Mapping[str, Any]) -> DoublingState:
         """From plain data."""
-        kept = [[Kept(*row) for row in rows] for rows in data.get("kept", [])]
-        return DoublingState(**{**data, "kept": kept, "spread": [Spread(*row) for row in data.get("spread", [])]})
+        kept = [[ReleaseRecord(*row) for row in rows] for rows in data.get("kept", [])]
+        return DoublingState(**{**data, "kept": kept, "spread": [MeanError(*row) for row in data.get("spread", [])]})
 
 
 @dataclass(frozen=True)
@@ -300,13 +305,15 @@ class ConfidenceBoundPolicy(IndexPolicy):
         check_variant(self)
 
 
-def episode_length(released: int, opening: int) -> int:
-    """Rewards in an arm's next release, if so many were released: one, what is missing to `opening`, then as many.
+def episode_length(released: int, initial_rewards: int) -> int:
+    """Return the rewards in an arm's next release, if so many were released.
 
-    >>> [episode_length(n, opening=8) for n in (0, 1, 8, 16)]
+    They are one, then what is missing to `initial_rewards`, then as many as were released.
+
+    >>> [episode_length(n, initial_rewards=8) for n in (0, 1, 8, 16)]
     [1, 7, 8, 16]
     """
-    return max(released, opening - released) if released else 1
+    return max(released, initial_rewards - released) if released else 1
 
 
 def unseen_arm(released: Sequence[int], waiting: Sequence[int], step: int) -> tuple[int, bool] | None:

@@ -14,8 +14,8 @@ from private_bandits.budget import Budget, check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Combination, Estimate, FiniteArmsPolicy, checked_horizon
-from private_bandits.policies.phased import LONGEST, surviving
-from private_bandits.policies.tails import interval, mean_reach
+from private_bandits.policies.phased_elimination import LONGEST, surviving
+from private_bandits.policies.tails import interval, mean_half_width
 from private_bandits.policies.waiting import foremost
 
 
@@ -99,9 +99,9 @@ class DPSE(FiniteArmsPolicy[EliminationState]):
     """
 
     name: ClassVar[str] = "dp-se"
-    notions: ClassVar[tuple[str, ...]] = ("PureDP", "NoPrivacy")
+    supported_budgets: ClassVar[tuple[str, ...]] = ("PureDP", "NoPrivacy")
     source: ClassVar[str] = "Sajed and Sheffet 2019, An Optimal Private Stochastic-MAB Algorithm"
-    serves_instead: ClassVar[str] = "For zCDP, ApproxDP and RenyiDP use AdaCUCB, whose Gaussian noise is smaller."
+    alternative_hint: ClassVar[str] = "For zCDP, ApproxDP and RenyiDP use AdaCUCB, whose Gaussian noise is smaller."
 
     horizon: int = 10**6
     epoch_factor: float = 1.0
@@ -132,14 +132,14 @@ class DPSE(FiniteArmsPolicy[EliminationState]):
         length = self.epoch_factor * max(32 * rewards / gap**2, 8 * noise / (self.promise.level * gap))
         return math.ceil(length) + 1 if length < LONGEST else 0
 
-    def reach(self, epoch: int, active: int, count: int) -> float:
+    def half_width(self, epoch: int, active: int, count: int) -> float:
         """h + c of means of `count` rewards, in widths of the reward range."""
         rewards, noise = self._logs(epoch, active)
         return math.sqrt(rewards / (2 * count)) + noise / (self.promise.level * count)
 
     def kept(self, means: NDArray[np.float64], epoch: int, count: int, width: float) -> NDArray[np.bool_]:
         """Which of the active arms stay, by the means of the epoch; the last axis is the arms."""
-        return surviving(means, width * self.reach(epoch, means.shape[-1], count))
+        return surviving(means, width * self.half_width(epoch, means.shape[-1], count))
 
     def start(self, low: float, high: float) -> EliminationState:
         """Everything is active and nothing known."""
@@ -210,9 +210,11 @@ class DPSE(FiniteArmsPolicy[EliminationState]):
             if not epoch:
                 found.append(Estimate(arm, name, None, state.low, state.high, 0))
                 continue
-            log_odds = math.log(2 * k * epoch * (epoch + 1) / delta)
-            reach = mean_reach(self.promise.noise, count, state.noise_sd[arm], log_odds, state.high - state.low)
-            found.append(interval(arm, name, mean, reach + state.rounding[arm], count, state.low, state.high))
+            log_inv_failure = math.log(2 * k * epoch * (epoch + 1) / delta)
+            half_width = mean_half_width(
+                self.promise.noise, count, state.noise_sd[arm], log_inv_failure, state.high - state.low
+            )
+            found.append(interval(arm, name, mean, half_width + state.rounding[arm], count, state.low, state.high))
         return found
 
     def load_state(self, data: Mapping[str, Any]) -> EliminationState:

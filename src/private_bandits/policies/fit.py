@@ -64,15 +64,15 @@ Placement = Callable[[Fit], Floats | None]
 """What is released of the sums of a phase: a matrix of weights, or every sum by itself."""
 
 
-def between(fit: Fit) -> Floats:
+def release_whitened(fit: Fit) -> Floats:
     """V^(-1/2) * sum of a r: AdaC-GOPE. One reward moves it by ||a|| in V^-1, which the design bounds."""
     return np.asarray((fit.q / fit.roots[:, None]).T)
 
 
-def on_the_estimate(fit: Fit) -> Floats:
+def release_estimate(fit: Fit) -> Floats:
     """theta itself: one reward moves it by ||V^-1 a||, which no design bounds."""
-    return np.asarray(np.linalg.solve(fit.r, between(fit)))
+    return np.asarray(np.linalg.solve(fit.r, release_whitened(fit)))
 
 
-def on_the_sums(fit: Fit) -> None:
+def release_per_arm(fit: Fit) -> None:
     """Every action's sum of rewards: one reward moves one sum by one, and theta takes the noise of all of them."""

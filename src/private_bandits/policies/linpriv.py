@@ -64,8 +64,8 @@ class LinPriv(ContextualPolicy[LinPrivState]):
     """
 
     name: ClassVar[str] = "linpriv"
-    notions: ClassVar[tuple[str, ...]] = GAUSSIAN
-    serves_instead: ClassVar[str] = INSTEAD_OF_PURE
+    supported_budgets: ClassVar[tuple[str, ...]] = GAUSSIAN
+    alternative_hint: ClassVar[str] = INSTEAD_OF_PURE
     source: ClassVar[str] = "Neel and Roth 2018, Mitigating bias in adaptive data gathering via differential privacy"
     changes_on_arrival: ClassVar[bool] = True
 
@@ -154,8 +154,8 @@ class LinPriv(ContextualPolicy[LinPrivState]):
     def choose(self, state: LinPrivState, offered: Offer, step: int) -> int:
         """The largest index; ties go to the first."""
         rows = offered * self.unit
-        reach = np.sqrt(((rows[:, None] @ state.inverses)[:, 0] * rows).sum(axis=1))
-        return int(((rows * state.thetas).sum(axis=1) + state.widths * reach).argmax())
+        norms = np.sqrt(((rows[:, None] @ state.inverses)[:, 0] * rows).sum(axis=1))
+        return int(((rows * state.thetas).sum(axis=1) + state.widths * norms).argmax())
 
     def entry_of(self, state: LinPrivState, offered: Offer, played: int) -> tuple[int, tuple[int, ...]]:
         """The sum of the action's estimate, with the action itself as the weight."""

@@ -32,8 +32,8 @@ def check_optimism(policy: Any, *positive: str) -> None:
 
 def noise_tail(dimension: int, x: float) -> float:
     """f(d, x): what the squared length of d standard normals exceeds with probability at most x (Laurent, Massart)."""
-    log_odds = -math.log(x)
-    return dimension + 2 * math.sqrt(dimension * log_odds) + 2 * log_odds
+    log_inv_failure = -math.log(x)
+    return dimension + 2 * math.sqrt(dimension * log_inv_failure) + 2 * log_inv_failure
 
 
 def squared_length(dimension: int, x: float) -> float:

@@ -62,8 +62,8 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
     shortened without a word, because an error would tell of them.
     """
 
-    notions: ClassVar[tuple[str, ...]] = GAUSSIAN
-    serves_instead: ClassVar[str] = INSTEAD_OF_PURE
+    supported_budgets: ClassVar[tuple[str, ...]] = GAUSSIAN
+    alternative_hint: ClassVar[str] = INSTEAD_OF_PURE
     private_contexts: ClassVar[bool] = True
 
     long_actions: str = "scale"
@@ -136,14 +136,14 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
         """The sums of a a' and a r, for rewards in [low, high], of sums over people in the coordinates of the scale."""
         scale = self.moments(low, high)
         matrix, vector = scale.matrix_and_vector(coordinates)
-        return matrix * self.context_norm**2, vector * self.context_norm * scale.reward_reach
+        return matrix * self.context_norm**2, vector * self.context_norm * scale.largest_reward
 
     def optimism(self, noises: int, low: float, high: float) -> Optimism:
         """Of sums that hold so many noises, for rewards in [low, high]."""
         scale, d = self.moments(low, high), self.dimension
         sd = scale.sensitivity * math.sqrt(self._release_variance * noises)
-        reach = math.sqrt(2 * d) + math.sqrt(2 * math.log(6 * self.horizon / self.delta))
-        spread = reach * sd / scale.kappa * self.context_norm**2
+        norms = math.sqrt(2 * d) + math.sqrt(2 * math.log(6 * self.horizon / self.delta))
+        spread = norms * sd / scale.kappa * self.context_norm**2
         floor = max(self.regulariser, spread)
         most = floor + 2 * spread
         levels = self.noise_levels if self._release_variance else 1
@@ -156,14 +156,14 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
             odds=2 * math.log(3 * levels / self.delta),
             ridge=self.parameter_norm * math.sqrt(most),
             steep=self.parameter_norm * most,
-            noise=sd * self.context_norm * scale.reward_reach * math.sqrt(tail),
+            noise=sd * self.context_norm * scale.largest_reward * math.sqrt(tail),
         )
 
     def choose(self, state: MomentsState, offered: Offer, step: int) -> int:
         """The largest index; ties go to the first."""
         rows = offered * self.unit
-        reach = np.sqrt(((rows @ state.inverse) * rows).sum(axis=1))
-        return int((rows @ state.theta + state.width * reach).argmax())
+        norms = np.sqrt(((rows @ state.inverse) * rows).sum(axis=1))
+        return int((rows @ state.theta + state.width * norms).argmax())
 
     def learn(self, state: MomentsState, release: Release, step: int) -> None:
         """Take in the release, and estimate anew."""

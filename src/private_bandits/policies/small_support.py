@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from private_bandits.design.optimal import Design, small_design
-from private_bandits.policies.fit import Floats, Placement, on_the_sums
-from private_bandits.policies.phased import PhasedElimination, Solver
+from private_bandits.policies.fit import Floats, Placement, release_per_arm
+from private_bandits.policies.phased_elimination import PhasedElimination, Solver
 
 
 def few_actions(vectors: Floats, tol: float) -> Design:
@@ -20,7 +20,7 @@ def few_actions(vectors: Floats, tol: float) -> Design:
 class SmallSupport(PhasedElimination):
     """Phases long enough for the noise on the sums of a design of at most 4 d log log d + 16 actions."""
 
-    placement: ClassVar[Placement] = on_the_sums
+    placement: ClassVar[Placement] = release_per_arm
 
     @property
     def solver(self) -> Solver:
@@ -45,9 +45,9 @@ class HannaGOPE(SmallSupport):
     """
 
     name: ClassVar[str] = "hanna-gope"
-    notions: ClassVar[tuple[str, ...]] = ("PureDP", "NoPrivacy")
+    supported_budgets: ClassVar[tuple[str, ...]] = ("PureDP", "NoPrivacy")
     source: ClassVar[str] = "Hanna, Girgis, Fragouli and Diggavi 2022, Differentially Private Stochastic Linear Bandits"
-    serves_instead: ClassVar[str] = "For zCDP, ApproxDP and RenyiDP use AdaCGOPE, whose Gaussian noise is smaller."
+    alternative_hint: ClassVar[str] = "For zCDP, ApproxDP and RenyiDP use AdaCGOPE, whose Gaussian noise is smaller."
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class LiGOPE(SmallSupport):
     """Gaussian noise on every action's sum (Li et al. 2022), in the phases of GOPE like HannaGOPE."""
 
     name: ClassVar[str] = "li-gope"
-    notions: ClassVar[tuple[str, ...]] = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")
+    supported_budgets: ClassVar[tuple[str, ...]] = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")
     source: ClassVar[str] = (
         "Li, Zhou and Ji 2022, Differentially Private Linear Bandits with Partial Distributed Feedback"
     )
-    serves_instead: ClassVar[str] = "For PureDP use HannaGOPE, whose Laplace noise keeps it."
+    alternative_hint: ClassVar[str] = "For PureDP use HannaGOPE, whose Laplace noise keeps it."

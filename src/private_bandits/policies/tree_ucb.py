@@ -17,7 +17,7 @@ from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolic
 from private_bandits.policies.doubling import unseen_arm
 from private_bandits.policies.prefix import PrefixSum
 from private_bandits.policies.shortlist import FEW, Array, Shortlist
-from private_bandits.policies.tails import interval, noise_reach
+from private_bandits.policies.tails import interval, noise_half_width
 
 
 @dataclass(eq=False)
@@ -60,7 +60,7 @@ class TreeUCB(FiniteArmsPolicy[TreeState]):
         m + sqrt(2 log t/n) + g/n         m: mean of all n rewards of the arm, with the noises of its nodes in it
 
     g is how far the noises that are really in the sum stray, but for a probability of 1/(K T^2): as many as n has ones
-    in binary, of scale L/epsilon or of variance L/(2 rho) each (tails.noise_reach). The published g is the same for all
+    in binary, of scale L/epsilon or of variance L/(2 rho) each (tails.py). The published g is the same for all
     n, K log^2 T log(K T log T/delta)/epsilon. With delta = 1/T the one here is smaller from T = 100 on: x <= L Laplace
     noises stray by sqrt(2) L/epsilon (x + log(2 K T^2)), which is at most 2.83 L log(2 K T^2)/epsilon. The factor K is
     not needed for privacy either, as a reward is in the tree of one arm.
@@ -74,7 +74,7 @@ class TreeUCB(FiniteArmsPolicy[TreeState]):
 
     name: ClassVar[str] = "dp-ucb"
     waits_for = "none"
-    notions: ClassVar[tuple[str, ...]] = tuple(BUDGETS)
+    supported_budgets: ClassVar[tuple[str, ...]] = tuple(BUDGETS)
     source: ClassVar[str] = "Mishra and Thakurta 2015, (Nearly) Optimal DP Stochastic Multi-Arm Bandits"
 
     horizon: int = 10**6
@@ -98,13 +98,13 @@ class TreeUCB(FiniteArmsPolicy[TreeState]):
         """What is left of the budget for each of the nodes that hold a reward."""
         return self.promise.shared(self.tree_levels)
 
-    def reach(self, noises: int) -> float:
+    def half_width(self, noises: int) -> float:
         """g of a sum with so many noises, in widths of the reward range."""
         budget = self.node_budget
         laplace = budget.noise == "laplace"
         sd = math.sqrt(2) / budget.level if laplace else math.sqrt(budget.variance_factor)
-        log_odds = math.log(2 * len(self.arm_names)) + 2 * math.log(self.horizon)
-        return noise_reach(budget.noise, sd * math.sqrt(noises), sd, log_odds)
+        log_inv_failure = math.log(2 * len(self.arm_names)) + 2 * math.log(self.horizon)
+        return noise_half_width(budget.noise, sd * math.sqrt(noises), sd, log_inv_failure)
 
     def start(self, low: float, high: float) -> TreeState:
         """Nothing released yet."""
@@ -118,7 +118,7 @@ class TreeUCB(FiniteArmsPolicy[TreeState]):
         if n:
             state.means[arm] = float(found.total[0]) / n
             state.spreads[arm] = width / math.sqrt(n)
-            state.bonuses[arm] = width * self.reach(found.noises) / n
+            state.bonuses[arm] = width * self.half_width(found.noises) / n
             if state.shortlist is not None:
                 state.shortlist.note(arm, _columns(state, [arm])[:, 0])
 
@@ -163,11 +163,11 @@ class TreeUCB(FiniteArmsPolicy[TreeState]):
             if not n:
                 found.append(Estimate(arm, name, None, state.low, state.high, 0))
                 continue
-            log_odds = math.log(4 * len(state.sums) * n * (n + 1) / delta)
+            log_inv_failure = math.log(4 * len(state.sums) * n * (n + 1) / delta)
             noise_sd = state.noise_sd * math.sqrt(state.sums[arm].noises)
-            reach = (state.high - state.low) * math.sqrt(log_odds / (2 * n)) + state.rounding
-            reach += noise_reach(self.promise.noise, noise_sd, state.noise_sd, log_odds) / n
-            found.append(interval(arm, name, state.means[arm], reach, n, state.low, state.high))
+            half_width = (state.high - state.low) * math.sqrt(log_inv_failure / (2 * n)) + state.rounding
+            half_width += noise_half_width(self.promise.noise, noise_sd, state.noise_sd, log_inv_failure) / n
+            found.append(interval(arm, name, state.means[arm], half_width, n, state.low, state.high))
         return found
 
     def dump_state(self, state: TreeState) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from private_bandits.environments import Contextual, Floats, Integers
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.decoding import DecodedSum
 from private_bandits.progress import Report
-from private_bandits.simulation.frozen import GROWTH, REGRET, WIDTH, freeze, release, stack
 from private_bandits.simulation.normals import LANES, PAIRS, Floats32, fill_uniforms, generators
+from private_bandits.simulation.oful_kernels import SCRATCH, TILE, Block, advance, draw
+from private_bandits.simulation.oful_state import GROWTH, REGRET, WIDTH, freeze, release, stack
 from private_bandits.simulation.seeds import Seeds
-from private_bandits.simulation.stretches import SCRATCH, TILE, Block, advance, draw
 
 ROOM = 2**16
 """Numbers in a block of contexts, about: they have to stay in the cache while every policy passes."""

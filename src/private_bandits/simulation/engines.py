@@ -32,7 +32,7 @@ from private_bandits.policies import (
     ShariffSheffet,
     TreeUCB,
 )
-from private_bandits.policies.phased import PhasedElimination
+from private_bandits.policies.phased_elimination import PhasedElimination
 from private_bandits.progress import Report
 from private_bandits.simulation.seeds import Seeds, fingerprint
 
@@ -164,7 +164,9 @@ class Served(NamedTuple):
 
 _INDEX = Served(
     DOUBLING,
-    frozenset({"recommend", "entry", "due", "learn", "take", "indices", "columns", "values", "factor", "remembers"}),
+    frozenset(
+        {"recommend", "entry", "due", "learn", "take", "indices", "columns", "values", "factor", "uses_all_releases"}
+    ),
 )
 SERVED: dict[type, Served] = {
     IndexPolicy: _INDEX,

@@ -15,7 +15,7 @@ import numpy as np
 from private_bandits.environments import FiniteEnvironment, Floats, Integers
 from private_bandits.mechanism.factor import INDEPENDENT
 from private_bandits.policies.doubling import IndexPolicy, episode_length
-from private_bandits.policies.memory import Readings, Spread, readings
+from private_bandits.policies.release_memory import CombinationWeights, MeanError, combination_weights
 from private_bandits.policies.tails import upper_bound
 from private_bandits.progress import Report
 from private_bandits.simulation.simulated_noise import noise_draws, release_variance
@@ -97,7 +97,7 @@ class LastReleases(Runs):
         self.last = np.ones_like(self.means)
         self.released = np.zeros(self.means.shape, dtype=np.int64)
         runs = len(self.row) // len(self.policies)
-        self.opening = np.repeat([policy.opening for policy in self.policies], runs)
+        self.initial_rewards = np.repeat([policy.initial_rewards for policy in self.policies], runs)
 
     def leave_out_finished(self) -> None:
         """Never: they cost little here."""
@@ -105,7 +105,7 @@ class LastReleases(Runs):
     def next_length(self, arm: Integers) -> Integers:
         """From what was released."""
         released = self.released[self.row, arm]
-        return np.maximum(released, self.opening - released)
+        return np.maximum(released, self.initial_rewards - released)
 
     def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
         """Forget the arm's mean before."""
@@ -125,7 +125,7 @@ class LastReleases(Runs):
 
 
 class AllReleases(Runs):
-    """Policies that read all releases of an arm together (policies/memory.py), which hold the episode before at most.
+    """Policies that combine all releases of an arm (policies/release_memory.py), which hold the episode before at most.
 
     The j-th release of an arm is of the same number of rewards in every run, so how it is read is in a table by j.
     """
@@ -133,7 +133,7 @@ class AllReleases(Runs):
     def __init__(self, *settings: Any) -> None:
         super().__init__(*settings)
         releases = self.horizon.bit_length() + 1
-        tables = [doubling_readings(policy, releases) for policy in self.policies]
+        tables = [doubling_weights(policy, releases) for policy in self.policies]
         # By the release: how it is read, and what the next one subtracts of its news, or 0 where the table ends.
         parts = [(t.slope, t.gain, np.append(t.carried[1:], 0.0)) for t in tables]
         self.tables = np.concatenate([np.array(part) for part in parts], axis=1)
@@ -195,14 +195,14 @@ class AllReleases(Runs):
         formula stays the same one, or the narrower of both; at 1/2 or 1 it may change, once. For means above 1, or so
         far below 0 that v(0) < 0, it is computed every time.
         """
-        log_odds = self.beta * np.log(self.time + 1)
+        log_inv_failure = self.beta * np.log(self.time + 1)
         if self.means.size <= FEW or len(self.means) <= FEW_ARMS:
-            own = Spread(*self.spreads.take(self.next.reshape(self.means.shape) - 1, axis=1, mode="clip"))
-            return np.asarray(upper_bound(self.means, own, log_odds).argmax(axis=0))
-        at_most = self.means + self.slope * (SAFELY * log_odds)
+            own = MeanError(*self.spreads.take(self.next.reshape(self.means.shape) - 1, axis=1, mode="clip"))
+            return np.asarray(upper_bound(self.means, own, log_inv_failure).argmax(axis=0))
+        at_most = self.means + self.slope * (SAFELY * log_inv_failure)
         here = np.flatnonzero(at_most >= np.minimum(self.least.max(axis=0), self.limit))
-        odds, means = log_odds.take(self.column.take(here)), self.means.reshape(-1).take(here)
-        own = Spread(*self.spreads.take(self.next.take(here) - 1, axis=1, mode="clip"))
+        odds, means = log_inv_failure.take(self.column.take(here)), self.means.reshape(-1).take(here)
+        own = MeanError(*self.spreads.take(self.next.take(here) - 1, axis=1, mode="clip"))
         found = upper_bound(means, own, odds)
         known = (means <= 1.0) & (own.weight * means * (1.0 - means) >= -own.noise)
         end = 1.0 - 0.5 * (means < 0.5)
@@ -217,14 +217,14 @@ def doubling_lengths(policy: IndexPolicy, releases: int) -> list[int]:
     """New rewards in each release of an arm, if all rewards are in time."""
     lengths = [1]
     while len(lengths) < releases:
-        lengths.append(episode_length(sum(lengths), policy.opening))
+        lengths.append(episode_length(sum(lengths), policy.initial_rewards))
     return lengths
 
 
-def doubling_readings(policy: IndexPolicy, releases: int) -> Readings:
+def doubling_weights(policy: IndexPolicy, releases: int) -> CombinationWeights:
     """How a policy reads the releases of an arm, if all rewards are in time."""
     noise = (release_variance(policy),) * releases
-    return readings(tuple(doubling_lengths(policy, releases)), noise, policy.factor)
+    return combination_weights(tuple(doubling_lengths(policy, releases)), noise, policy.factor)
 
 
 def regret_curves(
@@ -240,7 +240,7 @@ def regret_curves(
     curves = np.empty((len(policies), runs, len(checkpoints)))
     kinds: dict[type[Runs], list[int]] = {}
     for i, policy in enumerate(policies):
-        kinds.setdefault(AllReleases if policy.remembers else LastReleases, []).append(i)
+        kinds.setdefault(AllReleases if policy.uses_all_releases else LastReleases, []).append(i)
     done = 0.0
     for kind, places in kinds.items():
         share = len(places) / len(policies)

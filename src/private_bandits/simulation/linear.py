@@ -15,10 +15,18 @@ from numpy.typing import NDArray
 from private_bandits.environments import FiniteEnvironment, Floats, Integers
 from private_bandits.policies.adac_gope import AdaCGOPE
 from private_bandits.policies.fit import Fit
-from private_bandits.policies.phased import LONGEST, PhasedElimination, surviving
-from private_bandits.policies.phases import ENTRIES, ROUNDING, pair_log_odds, shortest_length
+from private_bandits.policies.phased_elimination import LONGEST, PhasedElimination, surviving
+from private_bandits.policies.tight_phases import ENTRIES, ROUNDING, pair_log_inv_failure, shortest_length
 from private_bandits.progress import Report
-from private_bandits.simulation.mixes import Key, Played, alike, estimates, known_mixes, largest_squares, membership
+from private_bandits.simulation.allocation_cache import (
+    Key,
+    PlayedAllocation,
+    alike,
+    estimates,
+    known_mixes,
+    largest_squares,
+    membership,
+)
 from private_bandits.simulation.simulated_noise import release_variance
 
 
@@ -129,8 +137,8 @@ class ShortPhasedRuns(PhasedRuns):
     """The same for the variant "tight" of AdaC-GOPE, whose runs soon differ in what is active.
 
     So the linear algebra of many groups is done together, in arrays [group or run, action, coordinate]: actions that
-    are not active, or not played, have no weight. The formulas are those of policies/phases.py. Groups whose actions
-    nearly depend on each other, or that have no best action yet, are played as above.
+    are not active, or not played, have no weight. The formulas are those of policies/tight_phases.py. Groups whose
+    actions nearly depend on each other, or that have no best action yet, are played as above.
     """
 
     def _play_groups(self, phase: int, groups: Groups) -> None:
@@ -178,7 +186,7 @@ class ShortPhasedRuns(PhasedRuns):
         means = np.where(among, (points @ phi[:, :, None])[:, :, 0], -np.inf)
         leaders = means.argmax(axis=1)
         apart = np.linalg.norm(points - points[np.arange(len(runs)), leaders][:, None], axis=2)
-        width = np.sqrt(2 * batch.log_odds[which, None]) * np.hypot(self.width / 2, noise_sd) * apart
+        width = np.sqrt(2 * batch.log_inv_failure[which, None]) * np.hypot(self.width / 2, noise_sd) * apart
         kept = surviving(means, width / 2 + ROUNDING * self.width)
         for run, leader, keep in zip(runs, batch.arms[leaders].tolist(), kept, strict=True):
             run.best, run.active = leader, tuple(batch.arms[keep].tolist())
@@ -200,17 +208,17 @@ class Batch:
     among: NDArray[np.bool_]
     """Whether an action is active."""
     bests: Integers
-    log_odds: Floats
+    log_inv_failure: Floats
     counts: Integers
     """How often an action is played."""
 
     @classmethod
-    def of(cls, policy: PhasedElimination, phase: int, mixes: dict[Key, Played]) -> Batch:
+    def of(cls, policy: PhasedElimination, phase: int, mixes: dict[Key, PlayedAllocation]) -> Batch:
         """Planned as by policy.plan, but for groups whose phase exact sums have no room for."""
-        log_odds = np.array([pair_log_odds(phase, len(active), policy.delta) for active, _ in mixes])
+        log_inv_failure = np.array([pair_log_inv_failure(phase, len(active), policy.delta) for active, _ in mixes])
         apart, largest = (np.array([getattr(p, name) for p in mixes.values()]) for name in ("apart", "largest"))
         factor = release_variance(policy)
-        length = policy.phase_factor * shortest_length(log_odds, 2.0**-phase, apart, largest, factor)
+        length = policy.phase_factor * shortest_length(log_inv_failure, 2.0**-phase, apart, largest, factor)
         short = (length > 0) & ((1 + policy.lead) * length < LONGEST)
         mixes = {key: played for (key, played), stays in zip(mixes.items(), short.tolist(), strict=True) if stays}
         arms, among = membership([active for active, _ in mixes], len(policy.vectors))
@@ -218,7 +226,7 @@ class Batch:
         bases = np.array([played.basis for played in mixes.values()])
         shares = np.array([played.shares for played in mixes.values()]).reshape(len(mixes), len(policy.vectors))
         counts = np.ceil(length[short][:, None] * shares[:, arms]).astype(np.int64)
-        return cls(list(mixes), arms, policy.vectors[arms], bases, among, bests, log_odds[short], counts)
+        return cls(list(mixes), arms, policy.vectors[arms], bases, among, bests, log_inv_failure[short], counts)
 
 
 def regret_curves(

@@ -101,7 +101,7 @@ class Simulation:
             text += f"; {leaving} that the noise is calibrated to, so no guarantee would hold live either"
         return text
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """What the command line prints with --json."""
         settings = {name: policy.to_dict() for name, policy in self.policies.items()}
         return {

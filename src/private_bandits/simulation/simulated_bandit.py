@@ -72,7 +72,7 @@ class OpenSum:
 
 def moment_addend(scale: MomentScale) -> Addend:
     """What a person adds, without rounding and without shortening."""
-    return lambda weight, reward: scale.addend(np.array(weight) / scale.context_steps, reward / scale.reward_reach)
+    return lambda weight, reward: scale.addend(np.array(weight) / scale.context_steps, reward / scale.largest_reward)
 
 
 def _weighted(weight: tuple[int, ...], reward: float) -> Floats:

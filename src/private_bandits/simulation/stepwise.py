@@ -20,9 +20,9 @@ from private_bandits.policies.optimism import Optimism
 from private_bandits.progress import Report
 from private_bandits.simulation import contextual
 from private_bandits.simulation.contextual import World
-from private_bandits.simulation.optimists import RELEASED, RELEASES, USED, WANTED, Field, lay_out, optimist, play
 from private_bandits.simulation.seeds import Seeds
 from private_bandits.simulation.simulated_noise import release_deviation
+from private_bandits.simulation.stepwise_kernels import RELEASED, RELEASES, USED, WANTED, Field, lay_out, optimist, play
 
 AHEAD = 512
 """Releases whose noise is drawn at once, at most."""

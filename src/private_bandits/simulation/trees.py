@@ -76,7 +76,7 @@ def prefix_noise(upper: Floats, place: int, noise: float) -> float:
 
 
 @compiled
-def grow(f: Forest, k: int, width: float, reaches: Floats) -> None:
+def grow(f: Forest, k: int, width: float, half_widths: Floats) -> None:
     """Arm k has one reward more. reaches[x]: of x noises."""
     levels = f.upper.shape[1] - 1
     f.totals[k] += f.rewards[k, f.used[k]]
@@ -89,7 +89,7 @@ def grow(f: Forest, k: int, width: float, reaches: Floats) -> None:
         ones += 1
         place &= place - 1
     n = f.counts[k]
-    f.fixed[k] = (f.totals[k] + noise + width * reaches[ones]) / n
+    f.fixed[k] = (f.totals[k] + noise + width * half_widths[ones]) / n
     f.spreads[k] = width / np.sqrt(n)
     if f.places[k] == (1 << levels) - 1:
         f.before[k], f.noises[k], f.places[k] = noise, ones, 0
@@ -97,7 +97,7 @@ def grow(f: Forest, k: int, width: float, reaches: Floats) -> None:
 
 
 @compiled
-def walk(f: Forest, times: Integers, regret: Floats, gaps: Floats, stop: int, width: float, reaches: Floats) -> int:
+def walk(f: Forest, times: Integers, regret: Floats, gaps: Floats, stop: int, width: float, half_widths: Floats) -> int:
     """Play on to step `stop`, or until rewards of an arm have to be drawn: that arm, or -1."""
     while times[0] < stop:
         optimism = np.sqrt(2 * np.log(times[0] + 1.0))
@@ -108,7 +108,7 @@ def walk(f: Forest, times: Integers, regret: Floats, gaps: Floats, stop: int, wi
                 best, largest = k, index
         if f.used[best] == f.drawn[best]:
             return best
-        grow(f, best, width, reaches)
+        grow(f, best, width, half_widths)
         times[0] += 1
         regret[0] += gaps[best]
     return -1
@@ -117,7 +117,7 @@ def walk(f: Forest, times: Integers, regret: Floats, gaps: Floats, stop: int, wi
 @lru_cache(maxsize=16)
 def _reaches(policy: TreeUCB, most: int) -> Floats:
     """Of 0, 1, ..., most noises; the same for all runs."""
-    return np.array([policy.reach(noises) for noises in range(most + 1)])
+    return np.array([policy.half_width(noises) for noises in range(most + 1)])
 
 
 class TreeRun:
@@ -133,12 +133,12 @@ class TreeRun:
         self.forest = plant(len(self.gaps), policy.tree_levels)
         self.time, self.regret = np.zeros(1, np.int64), np.zeros(1)
         trees = 1 + horizon // (2**policy.tree_levels - 1)
-        self.reaches = _reaches(policy, policy.tree_levels * trees)
+        self.half_widths = _reaches(policy, policy.tree_levels * trees)
 
     def play(self, stop: int) -> float:
         """On to step `stop`; the regret then."""
         while True:
-            arm = walk(self.forest, self.time, self.regret, self.gaps, stop, self.width, self.reaches)
+            arm = walk(self.forest, self.time, self.regret, self.gaps, stop, self.width, self.half_widths)
             if arm < 0:
                 return float(self.regret[0])
             self._draw(arm)

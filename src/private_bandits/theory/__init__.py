@@ -9,6 +9,7 @@ Where a function departs from the paper its docstring says so, and docs/theory.m
 """
 
 from private_bandits.theory.bound import Bound
+from private_bandits.theory.bounds_report import Problem, bounds_of, threshold_of
 from private_bandits.theory.calibration import Calibration, calibration
 from private_bandits.theory.coverage import Coverage, ellipsoid_coverage, index_coverage, phase_coverage
 from private_bandits.theory.divergence import (
@@ -45,7 +46,6 @@ from private_bandits.theory.orders import (
     linpriv_order,
     shariff_sheffet_order,
 )
-from private_bandits.theory.report import Problem, bounds_of, threshold_of
 from private_bandits.theory.robustness import (
     ORDERS,
     Robustness,

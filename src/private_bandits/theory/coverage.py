@@ -13,7 +13,7 @@ import numpy as np
 from private_bandits.budget import Budget
 from private_bandits.environments import Contextual, Linear
 from private_bandits.policies import AdaCOFUL
-from private_bandits.policies.phased import PhasedElimination
+from private_bandits.policies.phased_elimination import PhasedElimination
 from private_bandits.simulation.simulated_bandit import SimulatedBandit
 from private_bandits.theory.checks import as_budget
 from private_bandits.theory.widths import index_width, phase_width, planned_fit

@@ -108,8 +108,8 @@ def _sum(d: int, k: int, steps: int, b: float, delta: float, tol: float, gaps: t
     """Rates fall from phase to phase, so phases as long as can be are the worst."""
     left, phase, total = float(steps), 1, 0.0
     while left > 0:
-        reach = 4 * (1 + tol) * 2.0 ** (1 - phase)
-        rate = min(2.0, reach) if gaps is None else max((gap for gap in gaps if gap <= reach), default=0.0)
+        half_width = 4 * (1 + tol) * 2.0 ** (1 - phase)
+        rate = min(2.0, half_width) if gaps is None else max((gap for gap in gaps if gap <= half_width), default=0.0)
         if not rate:
             break
         plays = min(left, paper_length(phase, d, k, delta, b) + min(k, d * (d + 1) // 2))

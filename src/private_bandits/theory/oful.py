@@ -171,8 +171,8 @@ def eigenvalue_floor(step: float, eigenvalue: float, delta: float, dimension: in
     >>> eigenvalue_floor(100, 1.0, 1e-3, 1) < 0 < eigenvalue_floor(10**4, 1.0, 1e-3, 1)
     True
     """
-    log_odds = math.log((step + 3) * dimension / delta)
-    return eigenvalue * step / 4 - 8 * log_odds - 2 * math.sqrt(step * log_odds)
+    log_inv_failure = math.log((step + 3) * dimension / delta)
+    return eigenvalue * step / 4 - 8 * log_inv_failure - 2 * math.sqrt(step * log_inv_failure)
 
 
 def settled_from(eigenvalue: float, delta: float, dimension: int, regulariser: float) -> int:

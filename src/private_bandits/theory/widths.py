@@ -12,7 +12,7 @@ import numpy as np
 from private_bandits.budget import Budget
 from private_bandits.policies import AdaCOFUL, AdaCUCB, AdaPUCB
 from private_bandits.policies.fit import Fit, Floats
-from private_bandits.policies.phased import PhasedElimination
+from private_bandits.policies.phased_elimination import PhasedElimination
 from private_bandits.theory.checks import as_budget
 
 
@@ -38,7 +38,7 @@ class PhaseWidth:
     aimed: 2^-l. reached: the policy's own, by the tail of the noise at one action. paper: that of the paper's Theorem
     on concentration under a fixed design, by the norm of the whole noise: g sqrt(2 log(4/x)) + g^2 sqrt(4 b f(d, x)),
     x = delta/(K l(l+1)) and g the largest ||a|| in V^-1. As published, actions are dropped by the larger of aimed and
-    reached; the variant "tight" goes by differences of two actions instead (policies/phases.py).
+    reached; the variant "tight" goes by differences of two actions instead (policies/tight_phases.py).
     """
 
     aimed: float
@@ -60,12 +60,12 @@ def phase_width(policy: PhasedElimination, phase: int = 1, active: Sequence[int]
     fit, _ = planned_fit(policy, phase, chosen)
     whitened, weights = fit.whitened(policy.vectors[list(chosen)]), type(policy).placement(fit)
     noise_sd = policy.noise_sd(weights, 2.0)
-    log_odds = policy.log_odds(phase)
+    log_inv_failure = policy.log_inv_failure(phase)
     reached = policy.reached(phase, whitened, fit.decoder(weights), noise_sd, 2.0)
-    largest, tail = float(np.linalg.norm(whitened, axis=1).max()), log_odds - math.log(2)
+    largest, tail = float(np.linalg.norm(whitened, axis=1).max()), log_inv_failure - math.log(2)
     d = len(policy.actions[0])
     f = d + 2 * math.sqrt(d * tail) + 2 * tail
-    paper = largest * math.sqrt(2 * log_odds) + largest**2 * math.sqrt(4 * policy.promise.variance_factor * f)
+    paper = largest * math.sqrt(2 * log_inv_failure) + largest**2 * math.sqrt(4 * policy.promise.variance_factor * f)
     return PhaseWidth(2.0**-phase, reached, paper)
 
 

@@ -24,7 +24,7 @@ from private_bandits.mechanism.factor import INDEPENDENT, Factor
 Array = NDArray[np.float64]
 
 
-class Kept(NamedTuple):
+class ReleaseRecord(NamedTuple):
     """A release as it is remembered, in the units of the rewards. rewards: how many it holds for the first time."""
 
     value: float
@@ -33,7 +33,7 @@ class Kept(NamedTuple):
     rounding: float
 
 
-class Spread(NamedTuple):
+class MeanError(NamedTuple):
     """How far a mean may stray, in units of the reward range; numbers, or arrays of them.
 
     rewards: the sum of the squared weights that rewards have in it. weight: the largest of these weights. In a plain
@@ -50,7 +50,7 @@ class Spread(NamedTuple):
         return self.rewards / 4 + self.noise
 
 
-class Readings(NamedTuple):
+class CombinationWeights(NamedTuple):
     """How the first j releases are read, for every j.
 
     weights: [j, i] of release i in the mean. spread: of that mean.
@@ -63,17 +63,17 @@ class Readings(NamedTuple):
     """
 
     weights: Array
-    spread: Spread
+    spread: MeanError
     carried: Array
     slope: Array
     gain: Array
 
 
 @lru_cache(maxsize=1024)
-def readings(counts: tuple[int, ...], noise: tuple[float, ...], factor: Factor | None) -> Readings:
+def combination_weights(counts: tuple[int, ...], noise: tuple[float, ...], factor: Factor | None) -> CombinationWeights:
     """How releases of episodes of `counts` rewards, with noise of these variances, are read.
 
-    >>> plain = readings((1, 1, 2), (0.0, 0.0, 0.0), None)
+    >>> plain = combination_weights((1, 1, 2), (0.0, 0.0, 0.0), None)
     >>> plain.weights.round(6).tolist()[-1], round(float(plain.spread.weight[-1]), 6)
     ([0.25, 0.25, 0.25], 0.25)
     """
@@ -95,62 +95,62 @@ def readings(counts: tuple[int, ...], noise: tuple[float, ...], factor: Factor |
     carried = np.zeros(len(counts))
     carried[1:] = np.diag(root, -1) * scale[1:] / size[:-1]
     spread = _spread(rewards, weights @ mixed, weights**2 @ np.array(noise))
-    return Readings(weights, spread, carried, signal * size, signal / (information * size))
+    return CombinationWeights(weights, spread, carried, signal * size, signal / (information * size))
 
 
-def _plain_means(rewards: Array) -> Readings:
+def _plain_means(rewards: Array) -> CombinationWeights:
     """Without noise, the mean of all rewards: exact for counts that double, so that arms with equal means tie."""
     totals = np.cumsum(rewards)
     weights = np.tril(np.ones((len(rewards), len(rewards)))) / totals[:, None]
     nothing = np.zeros(len(rewards))
-    return Readings(weights, Spread(1 / totals, 1 / totals, nothing), nothing, rewards, 1 / totals)
+    return CombinationWeights(weights, MeanError(1 / totals, 1 / totals, nothing), nothing, rewards, 1 / totals)
 
 
-def _spread(rewards: Array, of_rewards: Array, noise: Array) -> Spread:
+def _spread(rewards: Array, of_rewards: Array, noise: Array) -> MeanError:
     """The spread of each mean, in which a reward has the weight `of_rewards` of its episode.
 
     The bound by the rate function (tails.py) wants weights that are not negative. Should one be, all of the variance
     counts as that of noise, for which every bound is Hoeffding's.
     """
-    found = Spread(of_rewards**2 @ rewards, of_rewards.max(axis=1), noise)
+    found = MeanError(of_rewards**2 @ rewards, of_rewards.max(axis=1), noise)
     usable = (of_rewards >= -1e-12 * of_rewards.max(axis=1, keepdims=True)).all(axis=1)
-    return Spread(found.rewards * usable, found.weight * usable, np.where(usable, noise, found.variance))
+    return MeanError(found.rewards * usable, found.weight * usable, np.where(usable, noise, found.variance))
 
 
-class Said(NamedTuple):
+class ArmEstimate(NamedTuple):
     """The mean of an arm, in the units of the rewards, with what is known of its error. noise_sd, rounding: in it."""
 
     mean: float
     noise_sd: float
     rounding: float
-    spread: Spread
+    spread: MeanError
 
 
-class _Together(NamedTuple):
+class _NewestWeights(NamedTuple):
     """How some releases are read together: the weight of each, and what follows from weights and noise alone."""
 
     weights: Array
     sizes: Array
     noise_sd: float
-    spread: Spread
+    spread: MeanError
 
 
 @lru_cache(maxsize=1024)
-def _together(counts: tuple[int, ...], noise: tuple[float, ...], factor: Factor | None) -> _Together:
-    found = readings(counts, noise, factor)
+def _newest_weights(counts: tuple[int, ...], noise: tuple[float, ...], factor: Factor | None) -> _NewestWeights:
+    found = combination_weights(counts, noise, factor)
     weights = found.weights[-1]
     noise_sd = float(np.sqrt(weights**2 @ np.array(noise)))
-    return _Together(weights, np.abs(weights), noise_sd, Spread(*(float(part[-1]) for part in found.spread)))
+    return _NewestWeights(weights, np.abs(weights), noise_sd, MeanError(*(float(part[-1]) for part in found.spread)))
 
 
-def read(kept: Sequence[Kept], factor: Factor | None, width: float) -> Said:
+def combine_releases(kept: Sequence[ReleaseRecord], factor: Factor | None, width: float) -> ArmEstimate:
     """What the releases of an arm say together, for rewards in a range of this width."""
     noise = [k.noise_sd / width for k in kept]
-    found = _together(tuple([k.rewards for k in kept]), tuple([sd * sd for sd in noise]), factor)
+    found = _newest_weights(tuple([k.rewards for k in kept]), tuple([sd * sd for sd in noise]), factor)
     if len(kept) == 1:  # without an array: of very many arms most have one release
         weight, only = float(found.weights[0]), kept[0]
-        return Said(weight * only.value, width * found.noise_sd, abs(weight) * only.rounding, found.spread)
-    return Said(
+        return ArmEstimate(weight * only.value, width * found.noise_sd, abs(weight) * only.rounding, found.spread)
+    return ArmEstimate(
         float(found.weights @ [k.value for k in kept]),
         width * found.noise_sd,
         float(found.sizes @ [k.rounding for k in kept]),

@@ -1,4 +1,6 @@
-"""What phases play, for many sets of active actions at once: policies/phases.py in arrays [set, action, coordinate].
+"""What phases play, for many sets of active actions at once: policies/tight_phases.py in arrays.
+
+They are indexed by set, action and coordinate.
 
 Actions that are not active, or not played, have no weight there. What is found here is what the policy finds for each
 set by itself.
@@ -18,8 +20,8 @@ from private_bandits.environments import Floats, Integers
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.fit import Fit
 from private_bandits.policies.linear import Rows
-from private_bandits.policies.phased import PhasedElimination
-from private_bandits.policies.phases import ENTRIES, ROUGH, farthest
+from private_bandits.policies.phased_elimination import PhasedElimination
+from private_bandits.policies.tight_phases import ENTRIES, ROUGH, farthest
 
 Active = tuple[int, ...]
 """Actions, ascending."""
@@ -42,8 +44,8 @@ class Shape(NamedTuple):
     weights: Floats
 
 
-class Played(NamedTuple):
-    """What is played of a set and its best action: Mix of policies/phases.py."""
+class PlayedAllocation(NamedTuple):
+    """What is played of a set and its best action: Allocation of policies/tight_phases.py."""
 
     basis: Floats
     shares: Floats
@@ -61,9 +63,9 @@ class Mixes:
         self.room = max(1, ENTRIES // vectors.size)
         """Keys that are looked at together."""
         self._shapes: dict[Active, Shape | None] = {}
-        self._played: dict[Key, Played] = {}
+        self._played: dict[Key, PlayedAllocation] = {}
 
-    def of(self, policy: PhasedElimination, keys: Iterable[Key]) -> dict[Key, Played]:
+    def of(self, policy: PhasedElimination, keys: Iterable[Key]) -> dict[Key, PlayedAllocation]:
         """For each of at most `room` keys; none where the actions nearly depend on each other, or are on a line."""
         found = {key: self._played.get(key) for key in keys}
         unknown = [key for key, played in found.items() if played is None]
@@ -112,9 +114,9 @@ class Mixes:
         weights[list(active)] = design.weights
         return Shape(design.basis, weights)
 
-    def _mixed(self, shapes: dict[Key, Shape]) -> dict[Key, Played]:
+    def _mixed(self, shapes: dict[Key, Shape]) -> dict[Key, PlayedAllocation]:
         """With the best action beside the design, and how far actions are then apart."""
-        found: dict[Key, Played] = {}
+        found: dict[Key, PlayedAllocation] = {}
         for items in alike(shapes.items(), lambda item: item[1].basis.shape[1]).values():
             keys = [key for key, _ in items]
             arms, among = membership([active for active, _ in keys], len(self.vectors))
@@ -125,7 +127,7 @@ class Mixes:
             places = np.where(among, np.arange(len(arms)), among.argmax(axis=1)[:, None])
             apart = farthest(np.take_along_axis(whitened, places[:, :, None], 1)).tolist()
             largest = largest_squares(weights).tolist()
-            found.update(zip(keys, map(Played, bases, shares, apart, largest), strict=True))
+            found.update(zip(keys, map(PlayedAllocation, bases, shares, apart, largest), strict=True))
         return found
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from private_bandits.simulation.algebra import cholesky, copy
 from private_bandits.simulation.compiled import compiled, part
-from private_bandits.simulation.frozen import GROWTH, LIMIT, REGRET, SLACK, WIDTH, Frozen, one
 from private_bandits.simulation.normals import Floats32, Words, fill_normals
+from private_bandits.simulation.oful_state import GROWTH, LIMIT, REGRET, SLACK, WIDTH, Frozen, one
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

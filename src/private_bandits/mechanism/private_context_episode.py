@@ -13,7 +13,7 @@ from private_bandits.mechanism.episode import Episode, Grid
 from private_bandits.mechanism.moments import MomentScale
 
 
-class Moments(Episode):
+class PrivateContextEpisode(Episode):
     """The sum of what people add. Nothing in it is public but how many there are."""
 
     __slots__ = ("scale",)
@@ -30,7 +30,7 @@ class Moments(Episode):
         return self.scale.high - self.scale.low
 
     def _empty(self) -> Episode:
-        return Moments(self.key, self.number, self.scale, self.grid)
+        return PrivateContextEpisode(self.key, self.number, self.scale, self.grid)
 
     def refusal(self, weight: tuple[int, ...]) -> PrivateBanditsError | None:
         """By the number of people alone: the action is private."""

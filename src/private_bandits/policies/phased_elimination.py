@@ -2,8 +2,8 @@
 
 Phase l plays the arms of a design for the active actions, c_l pi(a) times each. Its sums leave in one release, from
 which theta is estimated, and actions are dropped that seem worse than the best by more than twice a width. As published
-that is max(2^-l, the width really reached); phases.py has another. Every phase starts from nothing, so each reward is
-in one release (docs/guarantees.md).
+that is max(2^-l, the width really reached); tight_phases.py has another. Every phase starts from nothing, so each
+reward is in one release (docs/guarantees.md).
 
 Lengths are in the paper's units, in which the reward range is two wide; other ranges are scaled, never shifted: a
 shift would not be linear in the action.
@@ -29,8 +29,8 @@ from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Combination, Estimate, check_variant
 from private_bandits.policies.fit import Fit, Floats, Placement
 from private_bandits.policies.linear import LinearPolicy, Rows
-from private_bandits.policies.phases import Mix
-from private_bandits.policies.tails import interval, noise_reach
+from private_bandits.policies.tails import interval, noise_half_width
+from private_bandits.policies.tight_phases import Allocation
 
 LONGEST = 2**30
 """Planned rewards of a phase that exact sums have room for. The phase after that is not begun."""
@@ -123,7 +123,7 @@ class PhasedElimination(LinearPolicy[PhasedState]):
         """The design for the active actions; the same for all budgets, and solved once."""
         return _design(self.actions, tuple(active), self.tol, self.solver)
 
-    def mix(self, active: Sequence[int], best: int | None = None) -> Mix:
+    def mix(self, active: Sequence[int], best: int | None = None) -> Allocation:
         """What is played, in which shares. best: the best action so far, if anything is known."""
         return _mix(self.actions, tuple(active), self.tol, self.solver, self.lead, best)
 
@@ -156,7 +156,7 @@ class PhasedElimination(LinearPolicy[PhasedState]):
             )
         return {}
 
-    def log_odds(self, phase: int) -> float:
+    def log_inv_failure(self, phase: int) -> float:
         """log(4 K l(l+1)/delta): half of delta for the rewards and half for the noise, shared by actions and phases."""
         return math.log(4 * len(self.actions) * phase * (phase + 1) / self.delta)
 
@@ -166,12 +166,14 @@ class PhasedElimination(LinearPolicy[PhasedState]):
         With V = c V(pi), the rewards' part is sqrt(2 g/c log(4/delta_l)), g the design's leverage, and the noise at an
         action falls as 1/c for every placement.
         """
-        design, beta, log_odds = self.design(active), 2.0**-phase, self.log_odds(phase)
+        design, beta, log_inv_failure = self.design(active), 2.0**-phase, self.log_inv_failure(phase)
         mix = self.mix(active)
         fit, vectors = mix.fit, mix.vectors
         weights = type(self).placement(fit)
-        noise = self.noise_reach(fit.whitened(vectors) @ fit.decoder(weights), self.noise_sd(weights, 2.0), log_odds)
-        return 8 * design.leverage / beta**2 * log_odds + 2 / beta * noise
+        noise = self.noise_half_width(
+            fit.whitened(vectors) @ fit.decoder(weights), self.noise_sd(weights, 2.0), log_inv_failure
+        )
+        return 8 * design.leverage / beta**2 * log_inv_failure + 2 / beta * noise
 
     def noise_sd(self, weights: Floats | None, width: float) -> float:
         """Standard deviation of each draw of noise on what is released with these weights; width: of the rewards."""
@@ -181,10 +183,10 @@ class PhasedElimination(LinearPolicy[PhasedState]):
             return math.sqrt(2) * width * float(np.abs(columns).sum(axis=0).max()) / budget.level
         return width * math.sqrt(budget.variance_factor) * float(np.linalg.norm(columns, axis=0).max())
 
-    def noise_reach(self, parts: Floats, noise_sd: float, log_odds: float) -> float:
+    def noise_half_width(self, parts: Floats, noise_sd: float, log_inv_failure: float) -> float:
         """How far the noise strays at the action where it strays most. parts: of each draw in each action."""
         sd, peak = noise_sd * np.linalg.norm(parts, axis=1), noise_sd * np.abs(parts).max(axis=1)
-        return max(self.noise_width(s, p, log_odds) for s, p in zip(sd.tolist(), peak.tolist(), strict=True))
+        return max(self.noise_width(s, p, log_inv_failure) for s, p in zip(sd.tolist(), peak.tolist(), strict=True))
 
     def width(self, phase: int, whitened: Floats, decoder: Floats, noise_sd: float, width: float) -> float:
         """max(beta_l, how far the estimate of an active action may really be off), in units of the rewards.
@@ -195,9 +197,9 @@ class PhasedElimination(LinearPolicy[PhasedState]):
 
     def reached(self, phase: int, whitened: Floats, decoder: Floats, noise_sd: float, width: float) -> float:
         """How far the estimate of an active action may really be off: by the rewards, and by the noise."""
-        log_odds = self.log_odds(phase)
-        rewards = width / 2 * float(np.linalg.norm(whitened, axis=1).max()) * math.sqrt(2 * log_odds)
-        return rewards + self.noise_reach(whitened @ decoder, noise_sd, log_odds)
+        log_inv_failure = self.log_inv_failure(phase)
+        rewards = width / 2 * float(np.linalg.norm(whitened, axis=1).max()) * math.sqrt(2 * log_inv_failure)
+        return rewards + self.noise_half_width(whitened @ decoder, noise_sd, log_inv_failure)
 
     def slack(
         self, phase: int, means: Floats, whitened: Floats, decoder: Floats, noise_sd: float, width: float
@@ -208,17 +210,17 @@ class PhasedElimination(LinearPolicy[PhasedState]):
         """
         return self.width(phase, whitened, decoder, noise_sd, width)
 
-    def reach(self, rounding: float, rewards: float, noise: float, peak: float, odds: float) -> float:
+    def half_width(self, rounding: float, rewards: float, noise: float, peak: float, odds: float) -> float:
         """How far an estimate may be off, but for a probability of 1/odds: half for rewards, half for noise.
 
         rewards: a standard deviation. noise, peak: those of `noise_width`. rounding: at most, and surely.
         """
-        log_odds = math.log(4 * odds)
-        return rounding + rewards * math.sqrt(2 * log_odds) + self.noise_width(noise, peak, log_odds)
+        log_inv_failure = math.log(4 * odds)
+        return rounding + rewards * math.sqrt(2 * log_inv_failure) + self.noise_width(noise, peak, log_inv_failure)
 
-    def noise_width(self, sd: float, peak: float, log_odds: float) -> float:
-        """How far the noise at an action strays, but for a probability of 2 exp(-log_odds) (tails.noise_reach)."""
-        return noise_reach(self.promise.noise, sd, peak, log_odds)
+    def noise_width(self, sd: float, peak: float, log_inv_failure: float) -> float:
+        """Return how far the noise at an action strays, but for a probability of 2 exp(-log_inv_failure)."""
+        return noise_half_width(self.promise.noise, sd, peak, log_inv_failure)
 
     # The agent's side.
 
@@ -316,8 +318,8 @@ class PhasedElimination(LinearPolicy[PhasedState]):
                 continue
             odds = len(self.actions) * phase * (phase + 1) / delta
             rewards, noise = (state.high - state.low) / 2 * state.leverage[arm], state.noise_sd[arm]
-            reach = self.reach(state.rounding[arm], rewards, noise, state.noise_peak[arm], odds)
-            found.append(interval(arm, name, mean, reach, state.rewards[arm], state.low, state.high))
+            half_width = self.half_width(state.rounding[arm], rewards, noise, state.noise_peak[arm], odds)
+            found.append(interval(arm, name, mean, half_width, state.rewards[arm], state.low, state.high))
         return found
 
     def load_state(self, data: Mapping[str, Any]) -> PhasedState:
@@ -339,7 +341,9 @@ def _design(actions: Rows, active: tuple[int, ...], tol: float, solver: Solver) 
 
 
 @lru_cache(maxsize=1024)
-def _mix(actions: Rows, active: tuple[int, ...], tol: float, solver: Solver, lead: float, best: int | None) -> Mix:
+def _mix(
+    actions: Rows, active: tuple[int, ...], tol: float, solver: Solver, lead: float, best: int | None
+) -> Allocation:
     design = _design(actions, active, tol, solver)
     shares = {active[i]: float(design.weights[i]) for i in design.support.tolist()}
     if lead and best is not None:
@@ -347,7 +351,7 @@ def _mix(actions: Rows, active: tuple[int, ...], tol: float, solver: Solver, lea
         shares = {best: lead + shares.pop(best, 0.0), **shares}
     played = np.array([actions[arm] for arm in shares])
     fit = Fit.of(played, np.array(list(shares.values())), design.basis)
-    return Mix(shares, fit, np.array([actions[arm] for arm in active]))
+    return Allocation(shares, fit, np.array([actions[arm] for arm in active]))
 
 
 def surviving(means: Floats, width: float | Floats) -> NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from private_bandits.policies.optimism import Optimism
 from private_bandits.simulation.algebra import invert
 from private_bandits.simulation.compiled import compiled, part, part_as_written
-from private_bandits.simulation.stretches import Block
+from private_bandits.simulation.oful_kernels import Block
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

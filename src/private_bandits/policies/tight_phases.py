@@ -38,7 +38,7 @@ def quick_design(vectors: Floats, tol: float) -> Design:
 
 
 @dataclass(frozen=True, eq=False)
-class Mix:
+class Allocation:
     """What a phase plays, in which shares, and what least squares then knows of the active actions, at c = 1."""
 
     shares: dict[int, float]
@@ -63,24 +63,24 @@ class Mix:
         return float(farthest(self.fit.whitened(self.vectors)))
 
 
-def pair_log_odds(phase: int, actions: int, delta: float) -> float:
+def pair_log_inv_failure(phase: int, actions: int, delta: float) -> float:
     """log((n - 1) l(l+1)/delta): what the best of n actions may lose against any other, in all phases together."""
     return math.log(max(1, actions - 1) * phase * (phase + 1) / delta)
 
 
-def shortest_length(log_odds: Any, beta: float, apart: Any, largest: Any, variance_factor: float) -> Any:
+def shortest_length(log_inv_failure: Any, beta: float, apart: Any, largest: Any, variance_factor: float) -> Any:
     """The least c for which no two of the actions may seem 2 beta farther apart than they are, for rewards in [-1, 1].
 
     apart: the largest ||a - a'||^2 in V^-1 of two actions, largest: the largest ||a||^2 of a played one, both at c = 1.
     With c times the plays the difference of two has a variance of apart/c for rewards, and of 4 b largest/c times that
     for noise (`between`), so that
 
-        2 log_odds (apart/c + 4 b largest apart/c^2) = (2 beta)^2
+        2 log_inv_failure (apart/c + 4 b largest apart/c^2) = (2 beta)^2
 
     >>> round(float(shortest_length(2.0, beta=0.5, apart=4.0, largest=2.0, variance_factor=0.0)), 12)
     16.0
     """
-    rewards = log_odds * apart / (2 * beta**2)
+    rewards = log_inv_failure * apart / (2 * beta**2)
     return (rewards + np.sqrt(rewards * (rewards + 16 * variance_factor * largest))) / 2
 
 
@@ -100,7 +100,7 @@ def farthest(points: Floats) -> Any:
     return found
 
 
-def pair_widths(errors: Floats, leaders: NDArray[np.intp], log_odds: float) -> Floats:
+def pair_widths(errors: Floats, leaders: NDArray[np.intp], log_inv_failure: float) -> Floats:
     """How much better than an action each leader may seem than it is: a row a leader, a column an action.
 
     errors: a row an action, what each independent source of error has in its estimate, in its own standard deviations.
@@ -108,4 +108,4 @@ def pair_widths(errors: Floats, leaders: NDArray[np.intp], log_odds: float) -> F
     """
     found, place = np.unique(leaders, return_inverse=True)
     spread = np.array([np.linalg.norm(errors - errors[leader], axis=1) for leader in found.tolist()])
-    return np.asarray(math.sqrt(2 * log_odds) * spread[place])
+    return np.asarray(math.sqrt(2 * log_inv_failure) * spread[place])
