@@ -10,7 +10,8 @@ import tracemalloc
 
 import numpy as np
 
-from private_bandits.design.optimal import Floats, optimal_design, small_design
+from private_bandits.arrays import Floats
+from private_bandits.design.optimal import optimal_design, small_design
 
 ACTIONS, DIMENSION, TOLERANCE = 10_000, 50, 1e-3
 PATIENCE = 30.0

@@ -244,7 +244,7 @@ def test_what_a_coupled_run_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     arm = {0: 0.5, 1: 0.5}
     with pytest.raises(InvalidInput, match="same arms, at least one, got 1 and 2"):
         coupled_run(lambda history: [1.0], [arm], [arm, arm], 2)
-    with pytest.raises(InvalidInput, match="horizon must be a whole number, at least 1, got 0"):
+    with pytest.raises(InvalidInput, match="horizon must be a whole number of at least 1, got 0"):
         coupled_run(lambda history: [1.0], [arm], [arm], 0)
     with pytest.raises(InvalidInput, match="the policy must return 2 probabilities, got 1"):
         coupled_run(lambda history: [1.0], [arm, arm], [arm, arm], 2)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NoReturn, Self, TypeVar, overload
 
 from private_bandits.arguments import as_list
 from private_bandits.bandit import Bandit
-from private_bandits.budget import check_probability
+from private_bandits.checks import check_probability
 from private_bandits.errors import AgentBusy, AgentClosed
 from private_bandits.guarantee import Guarantee, Unit
 from private_bandits.ledger import Ledger, Release

@@ -19,6 +19,7 @@ from private_bandits.arguments import (
     parsed_id,
     told_parts,
 )
+from private_bandits.checks import whole_number
 from private_bandits.errors import (
     CapacityExceeded,
     ClosedDecision,
@@ -42,7 +43,6 @@ from private_bandits.state import (
     PublicState,
     Records,
     Settings,
-    whole_number,
 )
 
 Told = tuple[OpenDecision, int, int]

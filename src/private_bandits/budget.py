@@ -15,34 +15,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Real
 from typing import ClassVar, Literal
 
+from private_bandits.checks import SMALLEST, check_positive, check_probability
 from private_bandits.errors import InvalidInput
 
 NoiseKind = Literal["gaussian", "laplace", "none"]
 
-SMALLEST = 1e-200
-"""Far from the ends of what a float can hold, so that no calibration over- or underflows."""
-
 BUDGETS: dict[str, type[Budget]] = {}
 """Every kind of budget by name; filled as the classes are defined."""
-
-
-def check_positive(name: str, value: float) -> float:
-    """A number that has to be positive and finite, and far from the ends of what a float can hold."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < math.inf:
-        raise InvalidInput(f"{name} must be a positive, finite number, got {value!r}")
-    if not SMALLEST <= (value if isinstance(value, int) else float(value)) <= 1 / SMALLEST:
-        raise InvalidInput(f"{name} must lie between {SMALLEST:g} and {1 / SMALLEST:g}, got {value!r}")
-    return float(value)
-
-
-def check_probability(name: str, value: float) -> float:
-    """A number that has to lie strictly between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
-        raise InvalidInput(f"{name} must lie strictly between 0 and 1, got {value!r}")
-    return float(value)
 
 
 @dataclass(frozen=True)

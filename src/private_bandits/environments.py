@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from private_bandits.arrays import Floats, Integers
+from private_bandits.checks import whole_number
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.linear import check_actions
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class FiniteEnvironment(Protocol):
@@ -154,10 +151,7 @@ class Contextual:
 
     def __post_init__(self) -> None:
         for name in ("dimension", "arms"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-                raise InvalidInput(f"{name} must be a whole number of at least 1, got {value!r}")
-            object.__setattr__(self, name, int(value))
+            object.__setattr__(self, name, whole_number(name, getattr(self, name)))
         theta = _parameter(self.theta, self.dimension)
         if self.setting not in ("strict", "paper"):
             raise InvalidInput(f"setting must be 'strict' or 'paper', got {self.setting!r}")

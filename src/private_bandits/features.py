@@ -12,12 +12,10 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from private_bandits.budget import check_positive
+from private_bandits.arrays import Floats
+from private_bandits.checks import check_positive
 from private_bandits.errors import InvalidInput
-
-Floats = NDArray[np.float64]
 
 OUTSIDE = ("refuse", "clip")
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from private_bandits.budget import Budget, PureDP, epsilon_of
+from private_bandits.plain_data import json_numbers
 
 Unit = Literal["reward", "person"]
 
@@ -37,7 +38,7 @@ class Guarantee:
     def to_dict(self) -> dict[str, Any]:
         """Plain data; infinity as the text "inf"."""
         data = asdict(self) | {"budget": str(self.budget)}
-        return {k: "inf" if isinstance(v, float) and math.isinf(v) else v for k, v in data.items()}
+        return json_numbers(data)
 
 
 def guarantee_for(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any, Literal, NamedTuple, Protocol
 from zlib import crc32
 
+from private_bandits.checks import whole_number
 from private_bandits.errors import AgentFileInvalid, InvalidInput
 from private_bandits.guarantee import Unit
 from private_bandits.ledger import Release
@@ -50,11 +51,12 @@ class Settings:
         if self.unit == "person" and self.max_rewards_per_person is None:
             raise InvalidInput("unit='person' needs max_rewards_per_person: the promise depends on it")
         for name, least, most in (
-            ("max_rewards_per_person", 1, 10**9),
-            ("seed", 0, 2**62),
-            ("give_up_after", 1, 2**62),
+            ("max_rewards_per_person", 1, 1e9),
+            ("seed", 0, 2.0**62),
+            ("give_up_after", 1, math.inf),
         ):
-            object.__setattr__(self, name, whole_number(name, getattr(self, name), least, most))
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else whole_number(name, value, least, most))
         for name, digits in (("token", 8), ("salt", 32)):
             if not re.fullmatch(f"[0-9a-f]{{{digits}}}", getattr(self, name)):
                 raise InvalidInput(f"{name} must be of {digits} hexadecimal digits")
@@ -92,16 +94,6 @@ class Settings:
                 )
         plain = {name: data[name] for name in _PLAIN_SETTINGS}
         return cls(policy=policy, reward_range=RewardRange.of(data["reward_range"]), **plain)
-
-
-def whole_number(name: str, value: int | None, least: int, most: int = 2**62) -> int | None:
-    """Return the value as an int, or None if there is none. Refuses what is no whole number in the range."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= value <= most:
-        allowed = f"of at least {least}" if most >= 2**62 else f"from {least} to {most:g}"
-        raise InvalidInput(f"{name} must be a whole number {allowed}, got {value!r}")
-    return int(value)
 
 
 def _reuse_fingerprint(policy: Policy[Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from private_bandits.checks import whole_number
 from private_bandits.errors import InvalidInput
 from private_bandits.loading import require
 
@@ -186,9 +187,7 @@ def coupled_run(policy: PolicyRule, instance1: Instance, instance2: Instance, ho
     arms2 = [checked_distribution(f"arm {a} of instance2", arm) for a, arm in enumerate(instance2)]
     if not arms1 or len(arms1) != len(arms2):
         raise InvalidInput(f"both instances need the same arms, at least one, got {len(arms1)} and {len(arms2)}")
-    if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
-        raise InvalidInput(f"horizon must be a whole number, at least 1, got {horizon!r}")
-    tree = _Tree(policy, horizon, len(arms1))
+    tree = _Tree(policy, whole_number("horizon", horizon), len(arms1))
     couplings = [maximal_coupling(p, q) for p, q in zip(arms1, arms2, strict=True)]
     shifts = np.array([total_variation(p, q) for p, q in zip(arms1, arms2, strict=True)])
     # The coupled run: what an arm pays out is (reward seen by the policy, does the other one differ?).

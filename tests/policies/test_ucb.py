@@ -14,7 +14,7 @@ import pytest
 from scipy import optimize, stats
 
 import private_bandits as pb
-from private_bandits.environments import Floats
+from private_bandits.arrays import Floats
 from private_bandits.errors import InvalidInput
 from private_bandits.mechanism.factor import HALF_BEFORE, Factor
 from private_bandits.policies.doubling import episode_length

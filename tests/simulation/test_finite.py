@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 import private_bandits as pb
+from private_bandits.arrays import Floats, Integers
 from private_bandits.budget import Budget
-from private_bandits.environments import Floats, Integers
 from private_bandits.policies.release_memory import MeanError
 from private_bandits.policies.tails import upper_bound
 from private_bandits.simulation import finite, steps

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import private_bandits as pb
-from private_bandits.environments import Integers
+from private_bandits.arrays import Integers
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.phased_elimination import PhasedElimination
 from private_bandits.simulation import allocation_cache, linear, steps

@@ -603,7 +603,7 @@ def test_words_round_to_the_safe_side() -> None:
 def test_what_is_no_rho_no_count_no_probability_is_refused(value: Any) -> None:
     with pytest.raises(InvalidInput, match="rho must be a number, at least 0, got"):
         kl_of_group(value, 1)
-    with pytest.raises(InvalidInput, match="distance must be a whole number, at least 0, got"):
+    with pytest.raises(InvalidInput, match="distance must be a whole number of at least 0, got"):
         kl_of_group(0.1, value)
     with pytest.raises(InvalidInput, match="rewards must be a whole number"):
         robustness(0.1, value)

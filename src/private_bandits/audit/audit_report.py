@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -13,6 +12,7 @@ from rich.console import Console
 from private_bandits.audit.evidence import Claim
 from private_bandits.audit.inside import Flaw
 from private_bandits.audit.outside import Outcome
+from private_bandits.plain_data import json_number
 
 CONSISTENT = "consistent with the claim"
 VIOLATION = "violation"
@@ -51,7 +51,7 @@ class Part:
         if self.outcome is not None:
             o = self.outcome
             found |= {
-                "lower_bound": "inf" if math.isinf(o.bound) else o.bound,
+                "lower_bound": json_number(o.bound),
                 "confidence": 1 - o.failure,
                 "runs_per_world": o.runs,
                 "scenario": str(o.scenario),

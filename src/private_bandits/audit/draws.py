@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from private_bandits.agent import Agent, bandit_of
+from private_bandits.arrays import Floats
 from private_bandits.audit.attempts import attempt
-from private_bandits.audit.evidence import Floats
 from private_bandits.audit.inside import PATIENCE, Flaw
 from private_bandits.audit.replay import PatchedMechanism
 from private_bandits.audit.target import Target

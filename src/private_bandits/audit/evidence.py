@@ -21,11 +21,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from private_bandits.arrays import Floats
 from private_bandits.loading import require
-
-Floats = NDArray[np.float64]
 
 ORDERS = 1.0 + np.logspace(-4, 3, 71)
 """Renyi orders that are tried; each gives a valid bound, so the largest is taken."""

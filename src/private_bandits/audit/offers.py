@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.audit.evidence import Floats
+from private_bandits.arrays import Floats
 
 OFFERED = 3
 """Actions that an audit offers at each step where they change, unless the policy needs another number of them."""

@@ -23,7 +23,8 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from private_bandits.audit.evidence import SCORE_ORDERS, Claim, Floats, clopper_pearson, rho_of_score
+from private_bandits.arrays import Floats
+from private_bandits.audit.evidence import SCORE_ORDERS, Claim, clopper_pearson, rho_of_score
 from private_bandits.audit.scenario import (
     Scenario,
     changed,

@@ -17,7 +17,7 @@ from private_bandits.audit.attempts import Answer, attempt
 from private_bandits.audit.audit_report import FAILURE, Part, Report
 from private_bandits.audit.scenario import Scenario, has, play
 from private_bandits.audit.target import Target
-from private_bandits.budget import check_positive, check_probability
+from private_bandits.checks import check_positive, check_probability
 from private_bandits.errors import InvalidInput
 from private_bandits.loading import require
 from private_bandits.progress import progress

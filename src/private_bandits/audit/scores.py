@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 
-from private_bandits.audit.evidence import Floats
+from private_bandits.arrays import Floats
 
 Actions = tuple[Hashable, ...]
 Numbers = Mapping[str, float]

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from private_bandits import definitions as small
+from private_bandits.checks import large_number
 from private_bandits.cli.flags import (
     DEFAULTS,
     OF_BOUNDS,
@@ -38,7 +39,6 @@ from private_bandits.loading import require
 from private_bandits.policies import POLICIES, Policy
 from private_bandits.progress import progress
 from private_bandits.simulation import simulate as run_simulation
-from private_bandits.simulation.run import check_count
 from private_bandits.theory import report as theory
 
 app = typer.Typer(
@@ -136,7 +136,7 @@ def simulate(
     check_one_of("setting", setting, SETTINGS)
     check_one_of("setting-as", setting_as, ("paper", "strict"))
     refuse_flags_of_other_settings(context, setting)
-    check_count("seed", seed, least=0)
+    large_number("seed", seed, least=0)
     check_new_file(csv)
     environment: FiniteEnvironment | Contextual
     options: dict[str, Any]

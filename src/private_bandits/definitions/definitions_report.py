@@ -12,6 +12,7 @@ from rich.table import Table
 from private_bandits.definitions.analysis import Analysis, Result
 from private_bandits.definitions.policy import SmallPolicy
 from private_bandits.definitions.worst import Adversary, Move, Seen, WorstCase
+from private_bandits.plain_data import json_number
 
 MOST_LINES = 12
 """Longer lists of moves or sequences are cut, with a line that says so."""
@@ -66,9 +67,9 @@ def _result(policy: SmallPolicy, result: Result) -> dict[str, Any]:
         "model": result.model.name,
         "observer": result.model.observer,
         "delta": result.delta,
-        "epsilon": _number(result.epsilon),
-        "rho_low": _number(result.rho.low),
-        "rho_high": _number(result.rho.high),
+        "epsilon": json_number(result.epsilon),
+        "rho_low": json_number(result.rho.low),
+        "rho_high": json_number(result.rho.high),
         "pairs": result.cost.pairs,
         "worst": {quantity: _case(policy, case) for quantity, case in result.worst.items()},
     }
@@ -84,8 +85,8 @@ def _case(policy: SmallPolicy, case: WorstCase) -> dict[str, Any]:
         "event": [{"actions": seen.actions, "p": seen.p, "q": seen.q} for seen in case.event],
         "p": case.p,
         "q": case.q,
-        "epsilon": _number(case.epsilon),
-        "alpha": _number(case.alpha),
+        "epsilon": json_number(case.epsilon),
+        "alpha": json_number(case.alpha),
         "text": in_words(policy, case),
     }
 
@@ -98,10 +99,6 @@ def _adversary(adversary: Adversary) -> list[dict[str, Any]]:
         {"step": step, "seen": seen, "plays": move.arm, "rewards": move.rewards, "next_context": move.next_context}
         for step, seen, move in [*moves, *late]
     ]
-
-
-def _number(value: float | None) -> float | str | None:
-    return "inf" if value == math.inf else value
 
 
 # A worst case in words that can be followed step by step.

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from private_bandits.arrays import Floats
 from private_bandits.definitions.histories import Histories, InvalidPolicy, PolicyFileMissing, describe
-from private_bandits.definitions.policy import Floats, SmallPolicy, check_row
+from private_bandits.definitions.policy import SmallPolicy, check_row
 from private_bandits.loading import load_object
 
 KEYS = {"name", "arms", "rewards", "horizon", "contexts", "policy"}

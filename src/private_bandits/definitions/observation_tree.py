@@ -29,7 +29,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from private_bandits.definitions.policy import Floats, SmallPolicy
+from private_bandits.arrays import Floats
+from private_bandits.definitions.policy import SmallPolicy
 from private_bandits.definitions.worlds import Ints, Worlds
 
 Booleans = NDArray[np.bool_]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from private_bandits.definitions.policy import Floats
+from private_bandits.arrays import Floats
 from private_bandits.definitions.worlds import Ints
 
 CELLS = 64

@@ -9,11 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from private_bandits.arrays import Floats
 from private_bandits.definitions.histories import Histories, History, InvalidPolicy, describe
-
-Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-9
 """How far the sum of a row may be from one."""

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from private_bandits.arrays import Floats
 from private_bandits.definitions.observation_tree import Leaves, log_moments
 from private_bandits.definitions.orders import Interval, power_of
-from private_bandits.definitions.policy import Floats
 from private_bandits.definitions.worlds import Ints, Worlds
 from private_bandits.errors import InvalidInput
 

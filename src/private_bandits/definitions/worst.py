@@ -9,9 +9,10 @@ from typing import Literal
 
 import numpy as np
 
+from private_bandits.arrays import Floats
 from private_bandits.definitions.models import Model
 from private_bandits.definitions.observation_tree import Booleans, Leaves, delta_leaves, grow, renyi_leaves
-from private_bandits.definitions.policy import Floats, SmallPolicy
+from private_bandits.definitions.policy import SmallPolicy
 from private_bandits.definitions.worlds import Worlds
 
 Quantity = Literal["delta", "epsilon", "rho"]

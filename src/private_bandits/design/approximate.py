@@ -10,11 +10,10 @@ other, and large sets.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from private_bandits.design.optimal import Design, Floats, Integers, certified, checked, optimal_design
-
-Truths = NDArray[np.bool_]
+from private_bandits.arrays import Floats, Integers, Truths
+from private_bandits.design.optimal import Design, certified, checked, optimal_design
 
 FEW = 128
 """Actions of a set: beyond, `optimal_design` is faster."""

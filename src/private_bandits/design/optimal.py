@@ -21,13 +21,10 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from private_bandits.arrays import Floats, Integers, Precise
 from private_bandits.errors import InvalidInput
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Precise = NDArray[np.longdouble]
 
 RAYS = 64
 """Directions that `lightened` follows before it mends all others: a matter of speed only."""

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from private_bandits.arrays import Integers
 from private_bandits.budget import NoPrivacy, zCDP
-from private_bandits.environments import Bernoulli, Integers
+from private_bandits.environments import Bernoulli
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments.experiment import Entry, Experiment, Instance
 from private_bandits.experiments.lower_bound_instances import HARD

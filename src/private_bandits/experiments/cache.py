@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from private_bandits.environments import Floats
+from private_bandits.arrays import Floats
 from private_bandits.simulation.run import Block, Task
 
 PACKAGE = "private_bandits"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.environments import Floats
+from private_bandits.arrays import Floats
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments.cache import code_digest
 from private_bandits.loading import require

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from private_bandits.arrays import Floats
 from private_bandits.loading import require
-
-Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 """Of every interval that is drawn or printed."""

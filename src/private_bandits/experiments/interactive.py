@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.experiments.estimates import Floats
+from private_bandits.arrays import Floats
 from private_bandits.experiments.palette import Colour
 from private_bandits.experiments.pictures import Panel, Series
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from private_bandits.experiments.experiment import Experiment
+from private_bandits.plain_data import json_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +92,7 @@ def _summary(experiment: Experiment, frame: pd.DataFrame) -> Iterator[dict[str, 
             "variant": entry.variant,
             "instance": entry.instance.name if entry.instance else None,
             "label": entry.label,
-            "rho": plain_rho(entry.rho),
+            "rho": json_number(entry.rho),
             "regret_mean": float(means[entry.label]),
             "regret_stderr": None if math.isnan(error) else error,
             "horizon": experiment.horizon,
@@ -114,8 +115,3 @@ def _first_policy(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 def _cell(row: dict[str, Any]) -> str:
     return f"{row['regret_mean']:,.0f}" + ("" if row["regret_stderr"] is None else f" ± {row['regret_stderr']:,.0f}")
-
-
-def plain_rho(rho: float) -> float | str:
-    """As JSON has it."""
-    return "inf" if math.isinf(rho) else rho

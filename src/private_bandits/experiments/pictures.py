@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from private_bandits.experiments.estimates import Estimate, Floats
+from private_bandits.arrays import Floats
+from private_bandits.experiments.estimates import Estimate
 from private_bandits.experiments.experiment import Entry
 from private_bandits.experiments.palette import Colour
 from private_bandits.experiments.regrets import Regrets

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from private_bandits.arrays import Floats
 from private_bandits.errors import InvalidInput
-from private_bandits.experiments.estimates import Estimate, Floats, difference, mean, price
+from private_bandits.experiments.estimates import Estimate, difference, mean, price
 from private_bandits.experiments.experiment import Entry, Experiment, Instance
 
 if TYPE_CHECKING:

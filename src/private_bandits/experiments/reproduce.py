@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from private_bandits import __version__
+from private_bandits.checks import large_number
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments.build import Study
 from private_bandits.experiments.cache import LIBRARIES, Cache, version_of
@@ -18,15 +19,15 @@ from private_bandits.experiments.data import EXPERIMENTS
 from private_bandits.experiments.drawing import Painters
 from private_bandits.experiments.experiment import Entry, Experiment
 from private_bandits.experiments.files import Folder
-from private_bandits.experiments.outcome import Outcome, plain_rho
+from private_bandits.experiments.outcome import Outcome
 from private_bandits.experiments.report import write as write_report
 from private_bandits.experiments.runner import Compute, Plan, plan, run
 from private_bandits.experiments.settings import RHOS_PLACEMENT
 from private_bandits.experiments.verdicts import judge
 from private_bandits.loading import require
+from private_bandits.plain_data import json_number
 from private_bandits.progress import progress as progress_bar
 from private_bandits.simulation import workers
-from private_bandits.simulation.run import check_count
 from private_bandits.theory.tables import table_one, table_two
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ GROUPS = tuple(dict.fromkeys(_group(e.name) for e in EXPERIMENTS.values() if not
 def _given(name: str, value: float | None, own: int, limit: bool) -> int:
     if value is None:
         return own
-    whole = check_count(name, value, LEAST[name])
+    whole = large_number(name, value, LEAST[name])
     return min(whole, own) if limit else whole
 
 
@@ -116,7 +117,7 @@ def reproduce(
         if dask is not None:
             require("--dask", "dask")
     began = time.perf_counter()
-    seed, processes = check_count("seed", seed, least=0), check_count("processes", processes)
+    seed, processes = large_number("seed", seed, least=0), large_number("processes", processes)
     outcome = Outcome(out, seed)
     with Folder(out).alone() as folder, Painters(folder, processes) as painters:
         if experiments:
@@ -230,7 +231,7 @@ def settings_of(study: Study) -> dict[str, Any]:
 
 def _entry_settings(study: Study, entry: Entry, worlds: list[str]) -> dict[str, Any]:
     """Of one policy. Where there are several worlds it names its own by number, and leaves out what that one says."""
-    found = {"label": entry.label, "rho": plain_rho(entry.rho), **study.policies[entry.label].to_dict()}
+    found = {"label": entry.label, "rho": json_number(entry.rho), **study.policies[entry.label].to_dict()}
     if len(worlds) == 1:
         return found
     own = worlds.index(str(study.environments[entry.label]))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from private_bandits import __version__
-from private_bandits.environments import Floats
+from private_bandits.arrays import Floats
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments.build import Study, study_of
 from private_bandits.experiments.cache import Cache, key_of

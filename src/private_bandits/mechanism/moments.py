@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from private_bandits.arrays import Floats, Integers
 from private_bandits.errors import InvalidInput
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LEAST_SHARE = 0.2
 """Of the budget, for the matrix: with less the noise of the vector would not shrink any more."""

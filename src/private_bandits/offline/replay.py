@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from private_bandits.agent import Agent, Decision
-from private_bandits.environments import Floats
+from private_bandits.arrays import Floats
 from private_bandits.errors import InvalidInput
 from private_bandits.mechanism.rewards import RewardRange
 from private_bandits.offline.logs import read_log

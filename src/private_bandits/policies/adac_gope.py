@@ -9,8 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from private_bandits.arrays import Floats
 from private_bandits.errors import InvalidInput
-from private_bandits.policies.fit import Floats, Placement, release_estimate, release_per_arm, release_whitened
+from private_bandits.policies.fit import Placement, release_estimate, release_per_arm, release_whitened
 from private_bandits.policies.phased_elimination import PhasedElimination, Solver
 from private_bandits.policies.tight_phases import (
     LEAD,

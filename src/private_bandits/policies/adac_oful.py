@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
 from private_bandits.ledger import Release
 from private_bandits.mechanism.factor import INDEPENDENT, Factor, square_root
 from private_bandits.policies.base import Estimate, Offer, check_variant
-from private_bandits.policies.contextual import STEPS, ContextualPolicy, Floats
+from private_bandits.policies.contextual import STEPS, ContextualPolicy
 from private_bandits.policies.decoding import DecodedSum
 from private_bandits.policies.optimism import (
     GAUSSIAN,

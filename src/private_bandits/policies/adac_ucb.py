@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from private_bandits.arrays import Floats
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.mechanism.factor import HALF_BEFORE, Factor
-from private_bandits.policies.doubling import Array, ConfidenceBoundPolicy, DoublingState
+from private_bandits.policies.doubling import ConfidenceBoundPolicy, DoublingState
 from private_bandits.policies.release_memory import MeanError, ReleaseRecord, combine_releases
 from private_bandits.policies.tails import highest_bound, upper_bound
 
@@ -90,11 +91,11 @@ class AdaCUCB(ConfidenceBoundPolicy):
         """Half of the episode before, again; without noise there is nothing to gain."""
         return HALF_BEFORE if self.uses_all_releases and self.promise.variance_factor else None
 
-    def index(self, means: Array, counts: Array, step: Any, width: float) -> Array:
+    def index(self, means: Floats, counts: Floats, step: Any, width: float) -> Floats:
         """The paper's Eq. for the private index of one release, scaled to rewards of any width."""
         b = self.promise.variance_factor
         spread = (0.5 / counts + 2.0 * b / counts**2) * (self.beta * np.log(step))
-        found: Array = means + width * np.sqrt(spread)
+        found: Floats = means + width * np.sqrt(spread)
         return found
 
     def start(self, low: float, high: float) -> DoublingState:
@@ -119,20 +120,20 @@ class AdaCUCB(ConfidenceBoundPolicy):
         state.means[arm], state.noise_sd[arm], state.rounding[arm], state.spread[arm] = said
         return None
 
-    def columns(self, state: DoublingState, arms: Sequence[int]) -> Array:
+    def columns(self, state: DoublingState, arms: Sequence[int]) -> Floats:
         """For tight, the mean of all releases and its spread."""
         if not self.uses_all_releases:
             return super().columns(state, arms)
         return np.array([(state.means[arm], *state.spread[arm]) for arm in arms]).T
 
-    def values(self, state: DoublingState, columns: Array, step: int) -> Array:
+    def values(self, state: DoublingState, columns: Floats, step: int) -> Floats:
         """For tight, the upper bound of each arm's mean, in units of the reward range."""
         if not self.uses_all_releases:
             return super().values(state, columns, step)
         means = (columns[0] - state.low) / (state.high - state.low)
         return upper_bound(means, MeanError(*columns[1:]), self.beta * math.log(step))
 
-    def ceilings(self, state: DoublingState, columns: Array, first: int, last: int) -> Array:
+    def ceilings(self, state: DoublingState, columns: Floats, first: int, last: int) -> Floats:
         """For tight, those of the upper bounds."""
         if not self.uses_all_releases:
             return super().ceilings(state, columns, first, last)

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from private_bandits.policies.doubling import Array, ConfidenceBoundPolicy
+from private_bandits.arrays import Floats
+from private_bandits.policies.doubling import ConfidenceBoundPolicy
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class AdaPUCB(ConfidenceBoundPolicy):
     alternative_hint: ClassVar[str] = "For zCDP, ApproxDP and RenyiDP use AdaCUCB, whose Gaussian noise is smaller."
     chooses_late = True
 
-    def index(self, means: Array, counts: Array, step: Any, width: float) -> Array:
+    def index(self, means: Floats, counts: Floats, step: Any, width: float) -> Floats:
         """The index above, scaled to rewards of any width."""
         log_step = self.beta * np.log(step)
-        found: Array = means + width * (np.sqrt(0.5 / counts * log_step) + log_step / (self.promise.level * counts))
+        found: Floats = means + width * (np.sqrt(0.5 / counts * log_step) + log_step / (self.promise.level * counts))
         return found

@@ -11,13 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
-from numbers import Integral, Real
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from private_bandits.budget import BUDGETS, Budget
+from private_bandits.checks import large_number, whole_number
 from private_bandits.errors import InvalidInput, UnsupportedBudget
 from private_bandits.ledger import Release
 from private_bandits.mechanism.factor import Factor
@@ -309,10 +309,7 @@ MOST_STEPS = 1e100
 
 def checked_horizon(value: float) -> int:
     """A whole number of steps, which may be written as 1e6."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not 1 <= value <= MOST_STEPS or value != int(value):
-        raise InvalidInput(f"horizon must be a whole number from 1 to {MOST_STEPS:g}, got {value!r}")
-    return int(value)
+    return large_number("horizon", value, most=MOST_STEPS)
 
 
 def check_variant(policy: Any) -> None:
@@ -329,9 +326,7 @@ def arm_names(n_arms: int | Sequence[str] | None, arms: Sequence[str] | None, ki
     if arms is None and isinstance(n_arms, (list, tuple)):
         n_arms, arms = None, n_arms
     if arms is None:
-        if isinstance(n_arms, bool) or not isinstance(n_arms, Integral) or n_arms < 1:
-            raise InvalidInput(f"n_arms must be a whole number of at least 1, got {n_arms!r}")
-        return tuple(f"{kind} {i}" for i in range(n_arms))
+        return tuple(f"{kind} {i}" for i in range(whole_number("n_arms", n_arms)))
     names = tuple(arms)
     if isinstance(arms, str) or not names or not all(isinstance(n, str) and n for n in names):
         raise InvalidInput(f"arms must be a list of names, which are texts, got {arms!r}")

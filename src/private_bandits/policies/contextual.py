@@ -6,18 +6,16 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from private_bandits.budget import Budget, check_positive
+from private_bandits.arrays import Floats
+from private_bandits.budget import Budget
+from private_bandits.checks import check_positive, whole_number
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.base import Offer, Policy, State
 from private_bandits.policies.long_rows import STILL_LONG, long_rows_divided
-
-Floats = NDArray[np.float64]
 
 STEPS = 2**20
 """Steps of the grid that coordinates of actions are rounded to, from zero to the largest norm, if a policy has no other
@@ -42,9 +40,7 @@ class ContextualPolicy(Policy[State]):
     long_actions: str = "refuse"
 
     def __post_init__(self) -> None:
-        if isinstance(self.dimension, bool) or not isinstance(self.dimension, Integral) or self.dimension < 1:
-            raise InvalidInput(f"dimension must be a whole number of at least 1, got {self.dimension!r}")
-        object.__setattr__(self, "dimension", int(self.dimension))
+        object.__setattr__(self, "dimension", whole_number("dimension", self.dimension))
         object.__setattr__(self, "context_norm", check_positive("context_norm", self.context_norm))
         if not 1e-100 <= self.context_norm <= 1e100:  # it is squared
             raise InvalidInput(

@@ -18,9 +18,10 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from private_bandits.budget import BUDGETS, check_positive
+from private_bandits.arrays import Floats
+from private_bandits.budget import BUDGETS
+from private_bandits.checks import check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, check_variant
@@ -28,8 +29,6 @@ from private_bandits.policies.release_memory import MeanError, ReleaseRecord
 from private_bandits.policies.shortlist import FEW, Shortlist
 from private_bandits.policies.tails import interval, mean_half_width
 from private_bandits.policies.waiting import foremost
-
-Array = NDArray[np.float64]
 
 _CHOSEN_FROM = {"recommend", "learn", "take", "index", "checked_index", "indices", "columns", "values", "ceilings"}
 """The methods from which a choice follows that is computed late, or from a shortlist."""
@@ -136,7 +135,7 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
         return 1
 
     @abstractmethod
-    def index(self, means: Array, counts: Array, step: Any, width: float) -> Array:
+    def index(self, means: Floats, counts: Floats, step: Any, width: float) -> Floats:
         """The index of every arm from released means of `counts` rewards each, at `step`.
 
         Means are in units of the rewards, and their noise may take them out of the reward range. The last axis of means
@@ -146,7 +145,7 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
         of the rewards. Ties go to the first arm.
         """
 
-    def checked_index(self, means: Array, counts: Array, step: Any, width: float) -> Array:
+    def checked_index(self, means: Floats, counts: Floats, step: Any, width: float) -> Floats:
         """The index; refused where it is not a number for each arm."""
         found = np.asarray(self.index(means, counts, step, width))
         if found.shape != means.shape:
@@ -246,19 +245,19 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
         state.noise_sd[arm] = release.noise_sd / weight
         state.rounding[arm] = release.rounding / weight
 
-    def indices(self, state: DoublingState, seen: Sequence[int], step: int) -> Array:
+    def indices(self, state: DoublingState, seen: Sequence[int], step: int) -> Floats:
         """The index of each arm in `seen`, those that have a release."""
         return self.values(state, self.columns(state, seen), step)
 
-    def columns(self, state: DoublingState, arms: Sequence[int]) -> Array:
+    def columns(self, state: DoublingState, arms: Sequence[int]) -> Floats:
         """Return what the indices of these arms follow from, a column each: mean and rewards of the last release."""
         return np.array([[state.means[arm] for arm in arms], [state.last[arm] for arm in arms]], float)
 
-    def values(self, state: DoublingState, columns: Array, step: int) -> Array:
+    def values(self, state: DoublingState, columns: Floats, step: int) -> Floats:
         """The index of each column."""
         return self.checked_index(columns[0], columns[1], step, state.high - state.low)
 
-    def ceilings(self, state: DoublingState, columns: Array, first: int, last: int) -> Array:
+    def ceilings(self, state: DoublingState, columns: Floats, first: int, last: int) -> Floats:
         """Return what no column's index exceeds from one step to another: the index at the last, if it grows.
 
         Only read where policies choose late. Rounded operations grow with their arguments as exact ones do.

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from private_bandits.arrays import Floats
 
 
 @dataclass(frozen=True)

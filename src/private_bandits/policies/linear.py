@@ -10,13 +10,12 @@ from typing import Any, ClassVar, Self
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
-from private_bandits.budget import Budget, check_positive
+from private_bandits.arrays import Floats
+from private_bandits.budget import Budget
+from private_bandits.checks import check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.base import Policy, State, arm_names
-
-Floats = NDArray[np.float64]
 
 Rows = tuple[tuple[float, ...], ...]
 

@@ -10,12 +10,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.mechanism.tree import levels_for
 from private_bandits.policies.base import Estimate, Offer
-from private_bandits.policies.contextual import ContextualPolicy, Floats
+from private_bandits.policies.contextual import ContextualPolicy
 from private_bandits.policies.optimism import GAUSSIAN, INSTEAD_OF_PURE, Optimism, check_optimism, noise_tail
 from private_bandits.policies.prefix import PrefixSum
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from private_bandits.budget import check_positive, check_probability
+from private_bandits.checks import check_positive, check_probability
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.base import checked_horizon
 

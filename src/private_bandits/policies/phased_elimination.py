@@ -22,12 +22,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from private_bandits.budget import Budget, check_positive, check_probability
+from private_bandits.arrays import Floats
+from private_bandits.budget import Budget
+from private_bandits.checks import check_positive, check_probability
 from private_bandits.design.optimal import RANK_TOLERANCE, Design, optimal_design, small_design
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Combination, Estimate, check_variant
-from private_bandits.policies.fit import Fit, Floats, Placement
+from private_bandits.policies.fit import Fit, Placement
 from private_bandits.policies.linear import LinearPolicy, Rows
 from private_bandits.policies.tails import interval, noise_half_width
 from private_bandits.policies.tight_phases import Allocation

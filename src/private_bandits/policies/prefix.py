@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from private_bandits.arrays import Floats
 from private_bandits.mechanism.tree import is_complete, nodes_after
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False)

@@ -17,11 +17,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from private_bandits.arrays import Floats
 from private_bandits.mechanism.factor import INDEPENDENT, Factor
-
-Array = NDArray[np.float64]
 
 
 class ReleaseRecord(NamedTuple):
@@ -62,11 +60,11 @@ class CombinationWeights(NamedTuple):
     e_j is what is new in y_j, and slope_j times the arm's mean its mean.
     """
 
-    weights: Array
+    weights: Floats
     spread: MeanError
-    carried: Array
-    slope: Array
-    gain: Array
+    carried: Floats
+    slope: Floats
+    gain: Floats
 
 
 @lru_cache(maxsize=1024)
@@ -98,7 +96,7 @@ def combination_weights(counts: tuple[int, ...], noise: tuple[float, ...], facto
     return CombinationWeights(weights, spread, carried, signal * size, signal / (information * size))
 
 
-def _plain_means(rewards: Array) -> CombinationWeights:
+def _plain_means(rewards: Floats) -> CombinationWeights:
     """Without noise, the mean of all rewards: exact for counts that double, so that arms with equal means tie."""
     totals = np.cumsum(rewards)
     weights = np.tril(np.ones((len(rewards), len(rewards)))) / totals[:, None]
@@ -106,7 +104,7 @@ def _plain_means(rewards: Array) -> CombinationWeights:
     return CombinationWeights(weights, MeanError(1 / totals, 1 / totals, nothing), nothing, rewards, 1 / totals)
 
 
-def _spread(rewards: Array, of_rewards: Array, noise: Array) -> MeanError:
+def _spread(rewards: Floats, of_rewards: Floats, noise: Floats) -> MeanError:
     """The spread of each mean, in which a reward has the weight `of_rewards` of its episode.
 
     The bound by the rate function (tails.py) wants weights that are not negative. Should one be, all of the variance
@@ -129,8 +127,8 @@ class ArmEstimate(NamedTuple):
 class _NewestWeights(NamedTuple):
     """How some releases are read together: the weight of each, and what follows from weights and noise alone."""
 
-    weights: Array
-    sizes: Array
+    weights: Floats
+    sizes: Floats
     noise_sd: float
     spread: MeanError
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from private_bandits.arrays import Floats
 
 FEW = 256
 """Up to so many arms all indices are computed each time: numpy takes hardly longer for them than for one."""
@@ -27,10 +27,10 @@ WIDEST, NARROWEST = 6, 20
 """A ceiling holds for 2^-6 to 2^-20 times as many steps more as there were."""
 
 
-Exact = Callable[[Array, int], Array]
+Exact = Callable[[Floats, int], Floats]
 """The index of each arm at a step, from a column of numbers for each: operations that round correctly, arm by arm."""
 
-Ceiling = Callable[[Array, int, int], Array]
+Ceiling = Callable[[Floats, int, int], Floats]
 """For each column a number that the index does not exceed at any step from the first to the last."""
 
 
@@ -40,7 +40,7 @@ class Shortlist:
     columns: a row for each number, a column for each arm. seen: which arms take part.
     """
 
-    def __init__(self, columns: Array, seen: NDArray[np.bool_]) -> None:
+    def __init__(self, columns: Floats, seen: NDArray[np.bool_]) -> None:
         self._columns, self._seen = columns, seen
         self._size = max(FEW // 2, 4 * math.isqrt(len(seen)))
         self._horizon = WIDEST
@@ -56,14 +56,14 @@ class Shortlist:
         self._guard, self._guarded = -1, -math.inf
         self._notes = 0
 
-    def note(self, arm: int, column: Array) -> None:
+    def note(self, arm: int, column: Floats) -> None:
         """Take the new numbers of an arm."""
         self._columns[:, arm] = column
         self._seen[arm] = True
         if self._first <= self._last:
             self._list(arm, column)
 
-    def _list(self, arm: int, column: Array) -> None:
+    def _list(self, arm: int, column: Floats) -> None:
         """Put an arm on the list, with its new numbers."""
         self._notes += 1
         if arm == self._guard:
@@ -108,7 +108,7 @@ class Shortlist:
         self._first, self._last = step, last  # at the end: an interrupt leaves an empty list
         return chosen
 
-    def _listed(self, columns: Array, ceilings: Array) -> NDArray[np.intp]:
+    def _listed(self, columns: Floats, ceilings: Floats) -> NDArray[np.intp]:
         """The places of the largest ceilings, the first of equal ones; and what is left for the others.
 
         The last arm of the list guards those that are its equals in all numbers: they have its index, and come after

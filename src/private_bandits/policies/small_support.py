@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from private_bandits.arrays import Floats
 from private_bandits.design.optimal import Design, small_design
-from private_bandits.policies.fit import Floats, Placement, release_per_arm
+from private_bandits.policies.fit import Placement, release_per_arm
 from private_bandits.policies.phased_elimination import PhasedElimination, Solver
 
 

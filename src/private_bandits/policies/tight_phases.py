@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from private_bandits.arrays import Floats
 from private_bandits.design.approximate import rough_design
 from private_bandits.design.optimal import Design
-from private_bandits.policies.fit import Fit, Floats
+from private_bandits.policies.fit import Fit
 
 LEAD = 3.0
 """Plays of the best action so far, for each play of the design: it costs least, and half of a comparison is with it."""

@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from private_bandits.arrays import Floats
 from private_bandits.budget import BUDGETS, Budget
 from private_bandits.ledger import Release
 from private_bandits.mechanism.tree import levels_for
 from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, checked_horizon
 from private_bandits.policies.doubling import unseen_arm
 from private_bandits.policies.prefix import PrefixSum
-from private_bandits.policies.shortlist import FEW, Array, Shortlist
+from private_bandits.policies.shortlist import FEW, Shortlist
 from private_bandits.policies.tails import interval, noise_half_width
 
 
@@ -188,17 +189,17 @@ def _optimism(step: int) -> float:
     return math.sqrt(2 * math.log(step))
 
 
-def _columns(state: TreeState, arms: Sequence[int]) -> Array:
+def _columns(state: TreeState, arms: Sequence[int]) -> Floats:
     """Return what the indices of these arms follow from, a column each."""
     return np.array([[state.means[arm] + state.bonuses[arm] for arm in arms], [state.spreads[arm] for arm in arms]])
 
 
-def _index(columns: Array, step: int) -> Array:
+def _index(columns: Floats, step: int) -> Floats:
     """The index of each column."""
-    found: Array = columns[0] + _optimism(step) * columns[1]
+    found: Floats = columns[0] + _optimism(step) * columns[1]
     return found
 
 
-def _ceiling(columns: Array, first: int, last: int) -> Array:
+def _ceiling(columns: Floats, first: int, last: int) -> Floats:
     """The index at the last step, as it grows."""
     return _index(columns, last)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from private_bandits.arrays import Floats
 from private_bandits.simulation.compiled import part
-
-Floats = NDArray[np.float64]
 
 CLIMBS = 200
 """Steps to the least eigenvalue, at most. A single one takes about five; where many are equal, each halves the rest."""

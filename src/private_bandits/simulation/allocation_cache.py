@@ -13,10 +13,9 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from private_bandits.arrays import Floats, Integers, Truths
 from private_bandits.design.approximate import FEW, far_from_dependence, plain_basis, rough_weights
-from private_bandits.environments import Floats, Integers
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.fit import Fit
 from private_bandits.policies.linear import Rows
@@ -29,7 +28,6 @@ Active = tuple[int, ...]
 Key = tuple[Active, int]
 """What is active, and the best action."""
 
-Truths = NDArray[np.bool_]
 
 T = TypeVar("T")
 

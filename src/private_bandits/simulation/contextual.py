@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.environments import Contextual, Floats, Integers
+from private_bandits.arrays import Floats, Floats32, Integers
+from private_bandits.environments import Contextual
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.decoding import DecodedSum
 from private_bandits.progress import Report
-from private_bandits.simulation.normals import LANES, PAIRS, Floats32, fill_uniforms, generators
+from private_bandits.simulation.normals import LANES, PAIRS, fill_uniforms, generators
 from private_bandits.simulation.oful_kernels import SCRATCH, TILE, Block, advance, draw
 from private_bandits.simulation.oful_state import GROWTH, REGRET, WIDTH, freeze, release, stack
 from private_bandits.simulation.seeds import Seeds

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.environments import Contextual, Floats, Integers
+from private_bandits.arrays import Floats, Integers
+from private_bandits.environments import Contextual
 from private_bandits.errors import InvalidInput
 from private_bandits.policies import Offer, Policy
 from private_bandits.progress import Report

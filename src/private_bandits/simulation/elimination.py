@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from private_bandits.environments import FiniteEnvironment, Floats, Integers
+from private_bandits.arrays import Floats, Integers
+from private_bandits.environments import FiniteEnvironment
 from private_bandits.policies.dp_se import DPSE
 from private_bandits.progress import Report
 from private_bandits.simulation.simulated_noise import noise_draws

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from private_bandits.environments import Floats, Integers
+from private_bandits.arrays import Floats, Integers
 from private_bandits.policies import (
     DPSE,
     AdaCOFUL,

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.environments import FiniteEnvironment, Floats, Integers
+from private_bandits.arrays import Floats, Integers
+from private_bandits.environments import FiniteEnvironment
 from private_bandits.mechanism.factor import INDEPENDENT
 from private_bandits.policies.doubling import IndexPolicy, episode_length
 from private_bandits.policies.release_memory import CombinationWeights, MeanError, combination_weights

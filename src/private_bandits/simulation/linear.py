@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from private_bandits.environments import FiniteEnvironment, Floats, Integers
+from private_bandits.arrays import Floats, Integers
+from private_bandits.environments import FiniteEnvironment
 from private_bandits.policies.adac_gope import AdaCGOPE
 from private_bandits.policies.fit import Fit
 from private_bandits.policies.phased_elimination import LONGEST, PhasedElimination, surviving

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from private_bandits.arrays import Floats32
 from private_bandits.simulation.compiled import compiled, part
 
-Floats32 = NDArray[np.float32]
 Words = NDArray[np.uint32]
 Word = np.uint32
 

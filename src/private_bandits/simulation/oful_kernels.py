@@ -10,15 +10,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from private_bandits.arrays import Floats, Floats32, Integers
 from private_bandits.simulation.algebra import cholesky, copy
 from private_bandits.simulation.compiled import compiled, part
-from private_bandits.simulation.normals import Floats32, Words, fill_normals
+from private_bandits.simulation.normals import Words, fill_normals
 from private_bandits.simulation.oful_state import GROWTH, LIMIT, REGRET, SLACK, WIDTH, Frozen, one
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 TILE = 512
 """Steps that are scored together, at most: enough to make up for what is done once for all of them."""

@@ -6,13 +6,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from private_bandits.arrays import Floats, Floats32
 from private_bandits.simulation.algebra import cholesky, copy, invert_lower, least_eigenvalue, multiply_transposed
 from private_bandits.simulation.compiled import compiled, part
-from private_bandits.simulation.normals import Floats32
-
-Floats = NDArray[np.float64]
 
 # Places among the numbers of a policy.
 WIDTH, SLACK, LIMIT, GROWTH, REGRET = range(5)

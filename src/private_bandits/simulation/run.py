@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_bandits.environments import Contextual, FiniteEnvironment, Floats, Integers
+from private_bandits.arrays import Floats, Integers
+from private_bandits.checks import large_number
+from private_bandits.environments import Contextual, FiniteEnvironment
 from private_bandits.errors import InvalidInput
 from private_bandits.offline.replay import Replay
+from private_bandits.plain_data import json_number
 from private_bandits.policies import Policy
 from private_bandits.progress import Report
 from private_bandits.progress import progress as progress_bar
@@ -25,9 +28,6 @@ from private_bandits.simulation.workers import compute
 
 if TYPE_CHECKING:
     import pandas as pd
-
-LARGEST = 10**18
-"""Steps and counts have to fit into 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,8 @@ def simulate(
     >>> result.final["private"].shape
     (10,)
     """
-    horizon, runs = check_count("horizon", horizon), check_count("runs", runs)
-    seed, processes = check_count("seed", seed, least=0), check_count("processes", processes)
+    horizon, runs = large_number("horizon", horizon), large_number("runs", runs)
+    seed, processes = large_number("seed", seed, least=0), large_number("processes", processes)
     points = _checkpoints(checkpoints, horizon)
     tasks = tasks_for(policies, environment, horizon, points, seed)
     for task in tasks:
@@ -228,17 +228,6 @@ class Task:
         )
 
 
-def check_count(name: str, value: float, least: int = 1) -> int:
-    """A whole number, which may be written as 1e7."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer)) or value != value:
-        raise InvalidInput(f"{name} must be a whole number of at least {least}, got {value!r}")
-    if math.isinf(value) or value != int(value) or value < least:
-        raise InvalidInput(f"{name} must be a whole number of at least {least}, got {value!r}")
-    if value > LARGEST:
-        raise InvalidInput(f"{name} must be at most {LARGEST:g}, got {value!r}")
-    return int(value)
-
-
 def _check_policies(policies: Mapping[str, Policy[Any]], environment: FiniteEnvironment | Contextual) -> None:
     if not isinstance(policies, Mapping) or not policies:
         raise InvalidInput('policies must name at least one policy, as in {"private": AdaCUCB(...)}')
@@ -295,7 +284,7 @@ def log_checkpoints(horizon: int) -> Integers:
 def _checkpoints(given: Sequence[int] | None, horizon: int) -> Integers:
     if given is None:
         return log_checkpoints(horizon)
-    points = np.unique([*(check_count("a checkpoint", step) for step in given), horizon])
+    points = np.unique([*(large_number("a checkpoint", step) for step in given), horizon])
     if points[-1] > horizon:
         raise InvalidInput(f"checkpoints must not exceed the horizon of {horizon}, got {points[-1]}")
     return points.astype(np.int64)
@@ -311,6 +300,6 @@ def _describe(policy: Policy[Any]) -> dict[str, Any]:
     return {
         "policy": policy.name,
         "variant": getattr(policy, "variant", None),
-        "rho": "inf" if math.isinf(rho) else rho,
+        "rho": json_number(rho),
         "budget": str(policy.promise),
     }

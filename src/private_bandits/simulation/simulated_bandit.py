@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.environments import Floats
+from private_bandits.arrays import Floats
 from private_bandits.mechanism.factor import Factor
 from private_bandits.mechanism.moments import MomentScale
 from private_bandits.mechanism.tree import is_complete, nodes_after, subtrees_joined

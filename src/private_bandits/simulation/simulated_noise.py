@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
-from private_bandits.environments import Floats
 from private_bandits.policies import Policy
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from private_bandits.agent import Agent
-from private_bandits.environments import FiniteEnvironment, Floats, Integers
+from private_bandits.arrays import Floats, Integers
+from private_bandits.environments import FiniteEnvironment
 from private_bandits.policies import Policy
 from private_bandits.progress import Report
 

@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from private_bandits.arrays import Floats, Integers
 from private_bandits.budget import Budget
-from private_bandits.environments import Contextual, Floats, Integers
+from private_bandits.environments import Contextual
 from private_bandits.mechanism.moments import MomentScale
 from private_bandits.policies.optimism import Optimism
 from private_bandits.progress import Report

@@ -10,15 +10,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from private_bandits.arrays import Floats, Integers
 from private_bandits.policies.optimism import Optimism
 from private_bandits.simulation.algebra import invert
 from private_bandits.simulation.compiled import compiled, part, part_as_written
 from private_bandits.simulation.oful_kernels import Block
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SHIFT, FLOOR, LOG_FLOOR, HALF, ODDS, RIDGE, STEEP, NOISE = range(len(Optimism._fields))
 # Places among the counts of a policy.

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from private_bandits.environments import FiniteEnvironment, Floats, Integers
+from private_bandits.arrays import Floats, Integers
+from private_bandits.environments import FiniteEnvironment
 from private_bandits.policies.tree_ucb import TreeUCB
 from private_bandits.progress import Report
 from private_bandits.simulation.compiled import compiled

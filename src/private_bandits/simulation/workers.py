@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from private_bandits.environments import Floats
+from private_bandits.arrays import Floats
 
 if TYPE_CHECKING:
     from private_bandits.simulation.run import Block, Task

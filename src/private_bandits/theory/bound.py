@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from private_bandits.plain_data import json_numbers
 
 PAPER = "Concentrated Differential Privacy for Bandits"
 """Whose bounds these are."""
@@ -45,7 +46,7 @@ class Bound:
         data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         data["assumptions"] = [{"text": text, "met": met} for text, met in self.assumptions]
         data["holds"] = self.holds
-        return {key: "inf" if value == math.inf else value for key, value in data.items()}
+        return json_numbers(data)
 
 
 EXPECTED = "expected regret"

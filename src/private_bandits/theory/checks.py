@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from numbers import Real
 
 from private_bandits.budget import Budget, NoPrivacy, zCDP
+from private_bandits.checks import large_number, whole_number
 from private_bandits.errors import InvalidInput
-
-LARGEST = 10**18
-"""Of horizons and counts, as in simulations."""
 
 
 def times(rho: float, amount: float) -> float:
@@ -27,9 +25,7 @@ def checked_rho(rho: float) -> float:
 
 def checked_count(name: str, value: int) -> int:
     """A whole number, at least 0."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidInput(f"{name} must be a whole number, at least 0, got {value!r}")
-    return value
+    return whole_number(name, value, least=0)
 
 
 def checked_chance(name: str, value: float) -> float:
@@ -41,9 +37,7 @@ def checked_chance(name: str, value: float) -> float:
 
 def checked_size(name: str, value: float, least: int) -> int:
     """A whole number of some size, which may be written as 1e7."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not least <= value <= LARGEST or value != int(value):
-        raise InvalidInput(f"{name} must be a whole number from {least} to {LARGEST:g}, got {value!r}")
-    return int(value)
+    return large_number(name, value, least)
 
 
 def checked_gaps(gaps: Iterable[float]) -> tuple[float, ...]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from private_bandits.budget import Budget, check_probability
+from private_bandits.budget import Budget
+from private_bandits.checks import check_probability
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.adac_gope import paper_length
 from private_bandits.theory.bound import PAPER, Assumptions, Bound, with_probability

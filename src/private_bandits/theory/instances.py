@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.environments import Bernoulli, FiniteEnvironment, Floats, Integers
+from private_bandits.arrays import Floats, Integers
+from private_bandits.environments import Bernoulli, FiniteEnvironment
 from private_bandits.errors import InvalidInput
 from private_bandits.theory.checks import checked_size
 from private_bandits.theory.lower import Rewards

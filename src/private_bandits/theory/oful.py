@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from private_bandits.budget import Budget, check_positive, check_probability
+from private_bandits.budget import Budget
+from private_bandits.checks import check_positive, check_probability
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.optimism import noise_tail, reward_width
 from private_bandits.theory.bound import PAPER, Assumptions, Bound, with_probability

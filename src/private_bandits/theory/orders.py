@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from private_bandits.budget import Budget, check_probability
+from private_bandits.budget import Budget
+from private_bandits.checks import check_probability
 from private_bandits.theory.bound import EXPECTED, PAPER, Assumptions, Bound, with_probability
 from private_bandits.theory.checks import as_budget, checked_size
 

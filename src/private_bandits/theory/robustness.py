@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_bandits.budget import Budget, PureDP
+from private_bandits.plain_data import json_numbers
 from private_bandits.theory.checks import checked_chance, checked_count, checked_rho
 
 
@@ -158,7 +159,7 @@ class Robustness:
         """Plain data; a budget as text, infinity as the text "inf"."""
         data = {name: getattr(self, name) for name in self.__dataclass_fields__}
         data["budget"] = str(self.budget) if isinstance(self.budget, Budget) else self.budget
-        return {k: "inf" if isinstance(v, float) and math.isinf(v) else v for k, v in data.items()}
+        return json_numbers(data)
 
 
 def robustness(budget: float | Budget, rewards: int, probability: float = 0.5) -> Robustness:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from private_bandits.budget import Budget, check_positive
+from private_bandits.budget import Budget
+from private_bandits.checks import check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.theory.bound import EXPECTED, PAPER, Assumptions, Bound
 from private_bandits.theory.checks import as_budget, checked_gaps, checked_size, gaussian

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
 from private_bandits.policies import AdaCOFUL, AdaCUCB, AdaPUCB
-from private_bandits.policies.fit import Fit, Floats
+from private_bandits.policies.fit import Fit
 from private_bandits.policies.phased_elimination import PhasedElimination
 from private_bandits.theory.checks import as_budget
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from private_bandits.experiments.estimates import Estimate
 from private_bandits.experiments.experiment import Entry
 from private_bandits.experiments.regrets import Regrets
+from private_bandits.plain_data import json_numbers
 
 Row = dict[str, float | str | None]
 """Of the table of numbers behind a verdict, by heading; None where there is no number."""
@@ -43,7 +43,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """In types that JSON knows; infinity is the text "inf"."""
-        rows = [{name: "inf" if cell == math.inf else cell for name, cell in row.items()} for row in self.numbers]
+        rows = [json_numbers(row) for row in self.numbers]
         return asdict(self) | {"answer": self.answer, "numbers": rows}
 
 
