@@ -225,7 +225,7 @@ def test_policies_are_listed() -> None:
         (["--horizon", "0"], "horizon"),
         (["--horizon", "1.5"], "horizon"),
         (["--runs", "0"], "runs"),
-        (["--horizon", "1e19"], "at most"),
+        (["--horizon", "1e19"], "from 1 to 1e+18"),
         (["--horizon", "10,000"], "10_000_000"),
         (["--privacy-delta", "0.1"], "--epsilon"),
         (["--rho", "1", "--epsilon", "1"], "not both"),

@@ -39,7 +39,7 @@ from private_bandits.loading import require
 from private_bandits.policies import POLICIES, Policy
 from private_bandits.progress import progress
 from private_bandits.simulation import simulate as run_simulation
-from private_bandits.theory import report as theory
+from private_bandits.theory import bounds_report as theory
 
 app = typer.Typer(
     help="Bandit learning from people's feedback that gives no one person's feedback away.",
