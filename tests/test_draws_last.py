@@ -30,8 +30,8 @@ from private_bandits.errors import (
 )
 from private_bandits.mechanism.noise import Mechanism
 from private_bandits.policies import POLICIES, Combination, Policy
+from tests.storage.test_sqlite import Seen, run_python
 from tests.support import EXAMPLE_BUDGETS, offered
-from tests.test_store import Seen, run_python
 
 LIVES = [20, pytest.param(1000, marks=pytest.mark.full)]
 SOME_LIVES = [20, pytest.param(200, marks=pytest.mark.full)]

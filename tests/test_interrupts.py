@@ -24,8 +24,8 @@ from private_bandits.errors import AgentBusy, AgentClosed, ClosedDecision, Polic
 from private_bandits.ledger import Release
 from private_bandits.policies.doubling import DoublingState
 from private_bandits.storage import rows as rows_module
-from tests.kill_worker import HeldAgain
-from tests.test_store import connection_of
+from tests.storage.kill_worker import HeldAgain
+from tests.storage.test_sqlite import connection_of
 
 FULL = pytest.mark.full
 PACKAGE = str(Path(pb.__file__).parent)

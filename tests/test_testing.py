@@ -34,7 +34,7 @@ from private_bandits.testing import (
     holds,
     policy_id,
 )
-from tests.kill_worker import HeldAgain
+from tests.storage.kill_worker import HeldAgain
 from tests.support import SELDOM
 
 BUDGET = pb.zCDP(0.5)

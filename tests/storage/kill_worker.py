@@ -8,7 +8,7 @@ A line of the journal is a JSON list: what happened, then the particulars.
     ["done"]                                      after the call of the line before returned
     ["saw", [row, ...]]                           new rows of the ledger, after the tell that released them
 
-It says "ready" on its standard output once it has the file. tests/test_kill.py reads the journal.
+It says "ready" on its standard output once it has the file. tests/storage/test_kill.py reads the journal.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentBusy, ClosedDecision
 from private_bandits.ledger import Release
 from private_bandits.policies.doubling import episode_length
-from tests.kill_worker import HeldAgain
+from tests.storage.kill_worker import HeldAgain
 
 WORKER = Path(__file__).with_name("kill_worker.py")
 ARMS = 48  # many arms, many releases

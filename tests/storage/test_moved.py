@@ -21,7 +21,7 @@ import pytest
 import private_bandits as pb
 from private_bandits.errors import AgentClosed, AgentFileInvalid, PrivateBanditsError
 from private_bandits.policies import Policy
-from tests.move_worker import DEEDS, GONE, HARMLESS, LOG_CUT, LOG_LOST, call, log_of, moved
+from tests.storage.move_worker import DEEDS, GONE, HARMLESS, LOG_CUT, LOG_LOST, call, log_of, moved
 
 POLICIES: dict[str, Policy[Any]] = {
     "plain": pb.AdaCUCB(3, pb.zCDP(1.0), variant="paper"),

@@ -29,10 +29,10 @@ from private_bandits.ledger import Release
 from private_bandits.mechanism.episode import Grid
 from private_bandits.policies import Policy
 from private_bandits.policies.doubling import DoublingState
+from tests.storage.test_sqlite import connection_of
 from tests.support import EVERY_POLICY, interact, policy_id
 from tests.test_agent import everything
 from tests.test_interrupts import PACKAGE, STRIKES, Strike, cut_short, shown, walk
-from tests.test_store import connection_of
 
 WARM = [policy for policy in EVERY_POLICY if policy.supports_warm_start]
 COLD = [policy for policy in EVERY_POLICY if not policy.supports_warm_start]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from private_bandits.design import approximate
 from private_bandits.design.approximate import FEW, fewer, rough_design, rough_weights
 from private_bandits.design.optimal import Design, optimal_design
-from tests.test_design import check, draw, plain_leverages, rotation, sphere
+from tests.design.test_optimal import check, draw, plain_leverages, rotation, sphere
 
 Floats = NDArray[np.float64]
 

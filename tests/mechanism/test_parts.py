@@ -25,8 +25,8 @@ from private_bandits.mechanism.release import Door
 from private_bandits.mechanism.rewards import RewardRange
 from private_bandits.storage.damage import checksum
 from private_bandits.storage.formats import agent_checksum
+from tests.storage.test_damage import FILES, KINDS, one_step
 from tests.support import read_ledger
-from tests.test_damage import FILES, KINDS, one_step
 
 COUNTS = [3, 1, 2, 5, 1, 4, 2, 7, 1]
 
