@@ -109,7 +109,7 @@ def test_the_state_of_the_code_is_all_that_numbers_depend_on(monkeypatch: pytest
         "simulation.trees",
         "policies.dp_se",
         "environments",
-        "design",
+        "design.optimal",
         "budget",
     } <= names
     assert not names & {"cli", "progress", "experiments.data", "simulation.workers", "testing"}

@@ -1,8 +1,9 @@
 """Damaged and edited files: refused, or without effect; and no word of what is private in a refusal.
 
 The files in the folder beside this were written by version 0.8 (format 3), by agents that were made and used as in
-`KINDS` and `one_step`: so many steps as "told" in went-on.json says, then closed. went-on.json also has what version 0.8
-did in the 45 steps after that: the actions, and the values of all rows of the ledger. "live" has noise without a seed.
+`KINDS` and `one_step`: so many steps as "told" in went-on.json says, then closed. went-on.json also has what version
+0.8 did in the 45 steps after that: the actions, and the values of all rows of the ledger. "live" has noise without a
+seed.
 """
 
 from __future__ import annotations
