@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -154,7 +156,7 @@ def test_a_file_from_a_spreadsheet(tmp_path: Path) -> None:
     [
         (["--actions", "films.csv"], "--actions is for --setting linear"),
         (["--setting", "linear", "--beta", "1"], "--beta is for --setting finite"),
-        (["--policy", "adac-gope"], "adac-gope is for --setting linear"),
+        (["--policy", "adac-gope"], "adac-gope is for the linear setting"),
         (["--setting", "linear", "--seed", "-1"], "seed must be"),
         (
             ["--setting", "contextual", "--policy", "linpriv", "--growth", "1"],
@@ -162,7 +164,7 @@ def test_a_file_from_a_spreadsheet(tmp_path: Path) -> None:
         ),
         (
             ["--setting", "contextual", "--policy", "linpriv", "--variant", "tight"],
-            "linpriv has no variant 'tight': --variant must be paper for it",
+            "linpriv has no variant 'tight': variant must be paper for it",
         ),
         (["--policy", "adac-ucb,adap-ucb", "--variant", "tihgt"], "adac-ucb has no variant 'tihgt'"),
         (["--setting", "linear", "--policy", "li-gope", "--phase-length", "paper"], "--phase-length is for adac-gope"),
@@ -240,3 +242,17 @@ def test_bad_flags_are_told_in_one_line(arguments: list[str], text: str) -> None
     assert text in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_only_the_command_line_speaks_of_its_flags() -> None:
+    """Who calls the library has arguments, and no flags."""
+    package = Path(pb.__file__).parent
+    found = [
+        (path.name, node.lineno, node.value)
+        for path in package.rglob("*.py")
+        if "cli" not in path.relative_to(package).parts
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if re.search(r"(^|[\s\"'(`])--[a-z]", node.value) and not re.match(r"\s*(--[a-z-]+: var|\.)", node.value)
+    ]
+    assert not found

@@ -58,12 +58,12 @@ def policy_named(
     """
     known = sorted(n for n, policy in POLICIES.items() if policy.setting == setting)
     if name not in known and name in POLICIES:
-        raise InvalidInput(f"{name} is for --setting {POLICIES[name].setting}, the setting is {setting}")
+        raise InvalidInput(f"{name} is for the {POLICIES[name].setting} setting, and this one is {setting}")
     if name not in known:
-        raise InvalidInput(f"--policy must be one of {', '.join(known)}, got {name!r}")
+        raise InvalidInput(f"policy must be one of {', '.join(known)}, got {name!r}")
     cls = POLICIES[name]
     if variant is not None and variant not in cls.variants:
-        raise InvalidInput(f"{name} has no variant {variant!r}: --variant must be {' or '.join(cls.variants)} for it")
+        raise InvalidInput(f"{name} has no variant {variant!r}: variant must be {' or '.join(cls.variants)} for it")
     said = options if variant is None else {**options, "variant": variant}
     mine = {k: v for k, v in said.items() if k in parameters_of(name)}
     return cls(budget=equal_budget(budget, cls.supported_budgets), **mine)  # type: ignore[call-arg]

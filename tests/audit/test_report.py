@@ -193,7 +193,7 @@ def test_an_agent_that_prints_does_not_write_into_the_report() -> None:
         (["--policy", "tests.audit.test_report:always_the_same", "--rho", "1"], "the same agent twice"),
         (["--policy", "adap-ucb", "--variant", "tight"], "variant of adap-ucb must be one of paper, got 'tight'"),
         (["--policy", RIGHT.path, "--rho", "1", "--variant", "paper"], "variant is for shipped policies"),
-        (["--policy", RIGHT.path], "does not say what it keeps: give --rho"),
+        (["--policy", RIGHT.path], "does not say what it keeps: give rho"),
         (["--policy", RIGHT.path, "--rho", "-1"], "rho must be a positive"),
         (["--policy", RIGHT.path, "--rho", "1", "--reward-range", "1,0"], "low < high"),
         (["--policy", RIGHT.path, "--rho", "1", "--reward-range", "1"], "two numbers"),

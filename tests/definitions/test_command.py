@@ -80,7 +80,7 @@ def test_a_rule_or_a_policy_of_a_module(
     )
     assert json.loads(joint.stdout)["results"][0]["observer"] == "others"
     for arguments, text in (
-        (["mine:rule"], "needs --arms and --horizon"),
+        (["mine:rule"], "needs arms and horizon"),
         (["mine:none"], "has no 'none'"),
         (["mine:number"], "must be a SmallPolicy or a rule"),
         (["nowhere:rule"], "cannot be loaded"),
@@ -103,7 +103,7 @@ def test_a_rule_or_a_policy_of_a_module(
         (["--observer", "me"], "observer must be later or others"),
         (["--worst", "tv"], "--worst must be one of delta, epsilon, rho"),
         (["--model", "joint-view,view", "--observer", "me"], "observer must be"),
-        (["--arms", "2"], "--arms belongs to a rule"),
+        (["--arms", "2"], "arms belongs to a rule"),
         (["--rewards", "a,b"], "--rewards must be numbers"),
         (["--tolerance", "0"], "tolerance must lie between"),
     ],

@@ -114,7 +114,7 @@ def test_mistakes_in_an_experiment_are_named() -> None:
     for entries, words in (
         ((Entry("adac-ucb", 1.0, (("bta", 1.0),), "a"),), "adac-ucb has no option 'bta'"),
         ((Entry("adac-ucb", 1.0, (), "a"), Entry("adac-ucb", 2.0, (), "a")), "different labels"),
-        ((Entry("adac-gope", 1.0, (), "a"),), "adac-gope is for --setting linear"),
+        ((Entry("adac-gope", 1.0, (), "a"),), "adac-gope is for the linear setting"),
         ((Entry("adap-ucb", 1.0, (), "a", "tight"),), "adap-ucb has no variant 'tight'"),
     ):
         with pytest.raises(InvalidInput, match=words):
@@ -157,8 +157,8 @@ def test_which_experiments_a_horizon_is_for() -> None:
 @pytest.mark.parametrize(
     ("figure", "flags", "words"),
     [
-        ("martian", {}, "--figure must be one of finite, .*tables, all.*got 'martian'"),
-        ("finite", {"quick": True, "full": True}, "not both"),
+        ("martian", {}, "figure must be one of finite, .*tables, all.*got 'martian'"),
+        ("finite", {"quick": True, "full": True}, "two scales: choose one"),
         ("finite", {"horizon": 0}, "horizon must be"),
         ("finite", {"runs": 1.5}, "runs must be"),
     ],

@@ -426,7 +426,7 @@ def test_bad_options_are_named(options: dict[str, Any]) -> None:
 
 
 def test_own_phases_of_the_default_variant_are_refused_with_the_way_out() -> None:
-    with pytest.raises(InvalidInput, match='needs variant="paper", on the command line --variant paper'):
+    with pytest.raises(InvalidInput, match='needs variant="paper": phases'):
         pb.AdaCGOPE([[1.0, 0.0], [0.0, 1.0]], pb.zCDP(1), phase_length="own")
 
 

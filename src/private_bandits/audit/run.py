@@ -100,7 +100,7 @@ def audit_all(
     if processes not in (1, 2):
         raise InvalidInput(f"processes must be 1 or 2, got {processes!r}")
     if short and seconds is not None:
-        raise InvalidInput("a short audit has a time of its own: leave out either --short or --seconds")
+        raise InvalidInput("a short audit has a time of its own: leave out either short or seconds")
     claims = sum(target.claim is not None for target in targets)
     each = seconds if seconds is not None else 90.0 if len(targets) == 1 else min(90.0, 160.0 / max(1, claims))
     check_positive("seconds", each)
@@ -132,7 +132,7 @@ def _audit_one(
 
 
 def to_dict(reports: Sequence[Report]) -> dict[str, Any]:
-    """What the command line prints with --json."""
+    """Return the reports as plain data."""
     violated = any(report.violated for report in reports)
     return {
         "violated": violated,

@@ -385,7 +385,7 @@ def _claim(budget: Budget, inside: bool) -> Claim | None:
 def _own_claim(agent: Any, name: str) -> Claim | None:
     said = attempt(lambda: _promised(agent.guarantee()))
     if said.failed:
-        raise InvalidInput(f"{name} does not say what it keeps: give --rho, or --epsilon")
+        raise InvalidInput(f"{name} does not say what it keeps: give rho, or epsilon")
     promised, pure = said.value
     if not promised < math.inf:
         return None

@@ -112,10 +112,10 @@ def find(
     A rule needs its sizes; everything else knows them itself. No source at all is the paper's counterexample.
     """
     sizes = {"arms": arms, "horizon": horizon, "rewards": rewards, "contexts": contexts}
-    given = [f"--{name}" for name, value in sizes.items() if value is not None]
+    given = [name for name, value in sizes.items() if value is not None]
     if source is None:
         if given:
-            raise InvalidPolicy(f"{given[0]} belongs to a rule given as module:name: give --policy as well")
+            raise InvalidPolicy(f"{given[0]} belongs to a rule given as module:name: name a policy as well")
         return counterexample()
     if ":" not in source or source.endswith(".json") or Path(source).exists():
         if given:
@@ -134,7 +134,7 @@ def find(
     if made is not None:
         return made
     if arms is None or horizon is None:
-        raise InvalidPolicy(f"the rule {source} needs --arms and --horizon")
+        raise InvalidPolicy(f"the rule {source} needs arms and horizon")
     return SmallPolicy.from_callable(
         found, arms=arms, horizon=horizon, rewards=(0, 1) if rewards is None else rewards, contexts=contexts or 0
     )

@@ -66,7 +66,7 @@ def _connect(address: str) -> Any:
     except (OSError, ValueError, TimeoutError) as error:
         raise InvalidInput(
             f"no Dask scheduler answers at {address} ({type(error).__name__}): start one with `dask scheduler`, or "
-            "leave --dask out"
+            "compute on this machine"
         ) from None
     try:
         client.wait_for_workers(1, timeout=PATIENCE)

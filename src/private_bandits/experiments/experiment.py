@@ -54,8 +54,8 @@ class Experiment:
 
     setting_as: "paper" as printed there, "strict" where everything that is promised holds. guarantee: in words, what
     holds for these runs and what does not. means: of finite arms; linear and contextual instances have `arms` actions
-    in `dimension` dimensions and come from the seed. horizon, runs: of `reproduce` without flags; quick, full: the
-    same with --quick and --full.
+    in `dimension` dimensions and come from the seed. horizon, runs: the usual scale; quick, full: a smaller and a
+    larger one.
     """
 
     name: str

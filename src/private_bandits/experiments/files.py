@@ -32,11 +32,11 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         if path.exists() and not path.is_dir():
-            raise InvalidInput(f"--out {path} is a file: name a folder")
+            raise InvalidInput(f"{path} is a file: name a folder for the results")
         try:
             (path / CACHE).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InvalidInput(f"--out {path} cannot be written to ({error.strerror}): name another folder") from None
+            raise InvalidInput(f"{path} cannot be written to ({error.strerror}): name another folder") from None
         self.path = path
         self.moved: dict[str, str] = {}
         self._aside: Path | None = None
@@ -50,7 +50,7 @@ class Folder:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError:
                     raise InvalidInput(
-                        f"another command is writing to {self.path}: wait for its end, or name another --out"
+                        f"another command is writing to {self.path}: wait for its end, or name another folder"
                     ) from None
             yield self
 

@@ -67,7 +67,7 @@ class Outcome:
         return table
 
     def to_dict(self) -> dict[str, Any]:
-        """What the command prints with --json."""
+        """Return everything as plain data."""
         return {
             "results": self.summary(),
             "verdicts": {name: [verdict.to_dict() for verdict in found] for name, found in self.verdicts.items()},

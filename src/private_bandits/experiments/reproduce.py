@@ -62,12 +62,12 @@ def chosen(
     [('finite', 1000000, 100), ('finite-strict', 1000000, 20)]
     """
     if quick and full:
-        raise InvalidInput("give --quick or --full, not both")
+        raise InvalidInput("quick and full are two scales: choose one")
     names = list(dict.fromkeys(figure.split(",")))
     for name in names:
         if name not in (*EXPERIMENTS, *GROUPS, TABLES, EVERYTHING):
             known = ", ".join([*EXPERIMENTS, *GROUPS, TABLES, EVERYTHING])
-            raise InvalidInput(f"--figure must be one of {known}, or several with commas between, got {name!r}")
+            raise InvalidInput(f"figure must be one of {known}, or several with commas between, got {name!r}")
     found = []
     for experiment in EXPERIMENTS.values():
         named = not {experiment.name, _group(experiment.name)}.isdisjoint(names)
@@ -115,7 +115,7 @@ def reproduce(
     if experiments:
         require("reproduce", "experiments")
         if dask is not None:
-            require("--dask", "dask")
+            require("a Dask cluster", "dask")
     began = time.perf_counter()
     seed, processes = large_number("seed", seed, least=0), large_number("processes", processes)
     outcome = Outcome(out, seed)

@@ -80,7 +80,7 @@ class AdaCGOPE(PhasedElimination):
             raise InvalidInput(f"phase_length must be one of {', '.join(LENGTHS)}, got {self.phase_length!r}")
         if self.tight and self.phase_length != "paper":
             raise InvalidInput(
-                f'phase_length={self.phase_length!r} needs variant="paper", on the command line --variant paper: '
+                f'phase_length={self.phase_length!r} needs variant="paper": '
                 'phases of variant="tight" are as short as their widths allow'
             )
 

@@ -102,7 +102,7 @@ class Simulation:
         return text
 
     def to_dict(self) -> dict[str, Any]:
-        """What the command line prints with --json."""
+        """Return everything as plain data."""
         settings = {name: policy.to_dict() for name, policy in self.policies.items()}
         return {
             "results": self.summary(),
