@@ -13,6 +13,7 @@ import argparse
 import math
 import time
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from private_bandits.policies.phased_elimination import PhasedElimination
 from private_bandits.simulation.linear import PhasedRuns
 
 RHOS = (0.001, 0.01, 0.1, 1.0, math.inf)
-LENGTHS = ("paper", "own")
+LENGTHS: tuple[Literal["paper", "own"], ...] = ("paper", "own")
 PLACEMENTS: dict[str, type[pb.AdaCGOPE]] = {
     "between": pb.AdaCGOPE,
     "beginning": pb.AdaCGOPEVar,

@@ -30,6 +30,7 @@ from private_bandits.errors import (
 )
 from private_bandits.mechanism.noise import Mechanism
 from private_bandits.policies import POLICIES, Combination, Policy
+from private_bandits.policies.base import Variant
 from tests.storage.test_sqlite import Seen, run_python
 from tests.support import EXAMPLE_BUDGETS, offered
 
@@ -423,7 +424,7 @@ def test_a_policy_waits_for_what_it_says_and_subclasses_wait_for_all() -> None:
 
 
 @pytest.mark.parametrize("variant", ["paper", "tight"])
-def test_releases_of_a_batch_are_written_once_though_an_arm_has_several(variant: str, tmp_path: Path) -> None:
+def test_releases_of_a_batch_are_written_once_though_an_arm_has_several(variant: Variant, tmp_path: Path) -> None:
     """How many rewards have left is public, so that no release has to be learned before the next reward is taken."""
     policy = pb.AdaCUCB(2, pb.zCDP(1.0), variant=variant)
     agent, twin = pb.Agent(policy, path=tmp_path / "agent.db", seed=5), pb.Agent(policy, seed=5)

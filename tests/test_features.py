@@ -156,7 +156,7 @@ BY_NAME: list[Any] = [
 
 @pytest.mark.parametrize("outside", ["refuse", "clip"])
 @pytest.mark.parametrize("context", BY_NAME, ids=lambda context: type(context).__name__)
-def test_what_has_names_goes_by_name_in_any_order(context: Any, outside: str) -> None:
+def test_what_has_names_goes_by_name_in_any_order(context: Any, outside: Any) -> None:
     features = Features(["age", "dose"], 2, [100, 5], outside=outside)
     assert (features(context) == features([50, 2.5])).all()
 
@@ -198,7 +198,7 @@ def test_bounds_go_by_name_too() -> None:
         (pd.Series([12.5, 1], [("age", "a"), ("dose", "b")]), "missing: age, dose; unknown: labels of type tuple"),
     ],
 )
-def test_names_that_do_not_fit_are_refused_without_a_value(context: Any, message: str, outside: str) -> None:
+def test_names_that_do_not_fit_are_refused_without_a_value(context: Any, message: str, outside: Any) -> None:
     features = Features(["age", "dose"], 2, [100, 5], outside=outside)
     with pytest.raises(InvalidInput) as caught:
         features(context)
@@ -207,7 +207,7 @@ def test_names_that_do_not_fit_are_refused_without_a_value(context: Any, message
 
 
 @pytest.mark.parametrize("outside", ["refuse", "clip"])
-def test_values_by_name_are_checked_like_any(outside: str) -> None:
+def test_values_by_name_are_checked_like_any(outside: Any) -> None:
     features = Features(["age", "dose"], 2, [100, 5], outside=outside)
     for context, message in [
         ({"dose": math.nan, "age": 12.5}, "NaN for dose"),
@@ -340,7 +340,7 @@ def test_with_clipping_no_error_repeats_a_number() -> None:
         ([[0.1], [0.1, 0.2]], "different lengths"),
     ],
 )
-def test_a_wrong_context_is_refused(context: Any, message: str, outside: str) -> None:
+def test_a_wrong_context_is_refused(context: Any, message: str, outside: Any) -> None:
     with pytest.raises(InvalidInput, match=message):
         Features(2, 3, 1, outside=outside)(context)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from private_bandits.arrays import Floats, Integers
 from private_bandits.checks import whole_number
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.linear import check_actions
+
+Setting = Literal["strict", "paper"]
+"""Where everything that is promised holds, or as the paper's experiments are printed."""
 
 
 class FiniteEnvironment(Protocol):
@@ -147,7 +150,7 @@ class Contextual:
     dimension: int
     arms: int
     theta: Any
-    setting: str = "strict"
+    setting: Setting = "strict"
 
     def __post_init__(self) -> None:
         for name in ("dimension", "arms"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -75,7 +75,7 @@ class Features:
     per_arm: bool = True
     intercept: bool = True
     norm: float = 1.0
-    outside: str = "refuse"
+    outside: Literal["refuse", "clip"] = "refuse"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "context", _names("context", self.context, "x{}", "a list of names"))

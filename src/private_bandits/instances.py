@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from private_bandits.budget import Budget, equal_budget
-from private_bandits.environments import Contextual, Linear
+from private_bandits.environments import Contextual, Linear, Setting
 from private_bandits.errors import InvalidInput
 from private_bandits.policies import POLICIES, Policy
 
@@ -31,7 +31,7 @@ def linear_instance(
 
 
 def contextual_instance(
-    seed: int, setting: str = "strict", arms: int = 10, dimension: int = 3, theta: Sequence[float] | None = None
+    seed: int, setting: Setting = "strict", arms: int = 10, dimension: int = 3, theta: Sequence[float] | None = None
 ) -> Contextual:
     """A random direction as theta where none is given, as in the paper's experiment.
 

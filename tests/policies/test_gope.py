@@ -17,6 +17,7 @@ from private_bandits.agent import bandit_of
 from private_bandits.errors import InvalidInput
 from private_bandits.mechanism import composition
 from private_bandits.policies import phased_elimination, tight_phases
+from private_bandits.policies.base import Variant
 from private_bandits.policies.phased_elimination import PhasedElimination, PhasedState
 
 Floats = NDArray[np.float64]
@@ -261,7 +262,7 @@ ODD_SETS = {
 
 @pytest.mark.parametrize("name", ODD_SETS)
 @pytest.mark.parametrize(("cls", "variant"), [(cls, variant) for cls in EVERY for variant in cls.variants])
-def test_odd_action_sets(cls: type[PhasedElimination], variant: str, name: str) -> None:
+def test_odd_action_sets(cls: type[PhasedElimination], variant: Variant, name: str) -> None:
     actions = np.array(ODD_SETS[name])
     theta = np.linspace(0.6, 0.2, actions.shape[1])
     theta /= max(1.0, float(np.abs(actions @ theta).max()))
@@ -462,7 +463,9 @@ def test_what_was_learned_can_be_seen() -> None:
 
 
 @pytest.mark.parametrize("variant", pb.AdaCGOPE.variants)
-def test_a_design_that_floats_cannot_reach_does_not_stop_a_phase(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_design_that_floats_cannot_reach_does_not_stop_a_phase(
+    variant: Variant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(vectors: Floats, tol: float) -> pb.Design:
         raise InvalidInput("finer than floats resolve")
 

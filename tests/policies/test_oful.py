@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 import private_bandits as pb
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.adac_oful import BLOCK, INT64_HOLDS, OFULState
+from private_bandits.policies.base import Variant
 from private_bandits.policies.contextual import STEPS
 
 Floats = NDArray[np.float64]
@@ -310,7 +311,7 @@ def test_long_actions_are_scaled_where_asked() -> None:
 
 @pytest.mark.parametrize("variant", pb.AdaCOFUL.variants)
 @pytest.mark.parametrize("norm", [1.0, 0.3, 7.0])
-def test_rows_divided_by_their_norm_are_taken_as_they_are(norm: float, variant: str) -> None:
+def test_rows_divided_by_their_norm_are_taken_as_they_are(norm: float, variant: Variant) -> None:
     policy = pb.AdaCOFUL(dimension=5, budget=pb.zCDP(1), context_norm=norm, variant=variant)
     rows = np.random.default_rng(7).normal(size=(2000, 5))
     rows *= norm / np.linalg.norm(rows, axis=1, keepdims=True)

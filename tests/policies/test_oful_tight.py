@@ -291,7 +291,7 @@ def test_the_noise_stays_within_its_length_in_many_runs(d: int) -> None:
 def test_less_regret_than_the_paper_at_the_same_budget(d: int, least: float) -> None:
     theta = np.random.default_rng(d).normal(size=d)
     world = pb.Contextual(d, 10, (theta / np.linalg.norm(theta)).tolist())
-    policies = {
+    policies: dict[str, pb.AdaCOFUL] = {
         variant: pb.AdaCOFUL(dimension=d, budget=pb.zCDP(0.01), horizon=40_000, variant=variant)
         for variant in pb.AdaCOFUL.variants
     }

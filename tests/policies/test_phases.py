@@ -176,7 +176,7 @@ def test_intervals_miss_no_more_often_than_delta_says(rho: float, runs: int) -> 
 def test_regret_is_less_than_a_third_of_the_published_phases(k: int, d: int, rho: float) -> None:
     actions = directions(11, k, d)
     environment = pb.Linear(actions, directions(12, 1, d)[0])
-    policies = {v: pb.AdaCGOPE(actions, budget(rho), variant=v) for v in pb.AdaCGOPE.variants}
+    policies: dict[str, pb.AdaCGOPE] = {v: pb.AdaCGOPE(actions, budget(rho), variant=v) for v in pb.AdaCGOPE.variants}
     found = pb.simulate(policies, environment, 10**7, 20).final
     assert found["tight"].mean() < 0.3 * found["paper"].mean()
 

@@ -17,7 +17,9 @@ from scipy import stats
 
 import private_bandits as pb
 from private_bandits.budget import Budget
+from private_bandits.environments import Setting
 from private_bandits.errors import InvalidInput
+from private_bandits.policies.base import Variant
 from private_bandits.simulation import contextual
 from private_bandits.simulation.engines import FROZEN, SERVED, Served
 from private_bandits.simulation.oful_kernels import advance
@@ -38,7 +40,7 @@ def made(
     delta: float = 1e-3,
     parameter_norm: float = 1.0,
     context_norm: float = 1.0,
-    variant: str = "paper",
+    variant: Variant = "paper",
 ) -> pb.AdaCOFUL:
     """AdaC-OFUL, as published unless told otherwise."""
     return pb.AdaCOFUL(
@@ -135,7 +137,7 @@ def plain_loop(policy: pb.AdaCOFUL, theta: Floats, contexts: Floats) -> tuple[Fl
     ],
 )
 def test_same_actions_as_a_plain_loop_on_certain_rewards_without_noise(
-    d: int, arms: int, regulariser: float, growth: float, setting: str, horizon: int
+    d: int, arms: int, regulariser: float, growth: float, setting: Setting, horizon: int
 ) -> None:
     """The gaps differ from action to action, so equal regret at every step means equal actions."""
     policy = made(d, pb.NoPrivacy(), horizon, regulariser, growth)
@@ -208,7 +210,7 @@ def plain_runs(
 @pytest.mark.parametrize(
     ("setting", "d", "arms", "growth"), [("paper", 3, 10, 1.0), ("strict", 3, 10, 1.0), ("strict", 2, 4, 0.3)]
 )
-def test_same_distribution_as_a_plain_loop(setting: str, d: int, arms: int, growth: float, budget: Budget) -> None:
+def test_same_distribution_as_a_plain_loop(setting: Setting, d: int, arms: int, growth: float, budget: Budget) -> None:
     points, runs = [40, 200, 600], 500
     policy = made(d, budget, 600, regulariser=0.5, growth=growth, parameter_norm=1.5)
     environment = pb.Contextual(d, arms, direction(d, 2), setting)
@@ -258,7 +260,7 @@ def test_width_of_tight_sums(horizon: int) -> None:
 
 @pytest.mark.parametrize(("variant", "horizon"), [("paper", 1000), ("tight", 1000), ("tight", 3)])
 @pytest.mark.parametrize("deviation", [0.0, 1.0])
-def test_noise_of_every_release_stays_in_the_total(deviation: float, variant: str, horizon: int) -> None:
+def test_noise_of_every_release_stays_in_the_total(deviation: float, variant: Variant, horizon: int) -> None:
     """Beyond (V - lambda I) theta, the total holds rewards' noise of covariance V - lambda I and that of the releases.
 
     With one action at each step, V does not depend on either.
@@ -328,7 +330,7 @@ def test_where_scores_are_close_double_precision_decides_the_same() -> None:
 
 @pytest.mark.parametrize("setting", ["strict", "paper"])
 @pytest.mark.parametrize(("d", "arms"), [(1, 1), (3, 10), (40, 7)])
-def test_contexts(setting: str, d: int, arms: int) -> None:
+def test_contexts(setting: Setting, d: int, arms: int) -> None:
     environment = pb.Contextual(d, arms, direction(d), setting)
     steps = 400_000 // (d * arms)
     seen = contextual.contexts(environment, steps, SEEDS, 0).astype(float)

@@ -14,6 +14,7 @@ from scipy import stats
 
 import private_bandits as pb
 from private_bandits.budget import Budget
+from private_bandits.environments import Setting
 from private_bandits.errors import InvalidInput
 from private_bandits.mechanism.moments import MomentScale
 from private_bandits.policies import POLICIES, Combination, Policy
@@ -181,7 +182,7 @@ def test_every_release_has_noise_of_its_own(name: str, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("budget", [pb.zCDP(1.0), pb.NoPrivacy()], ids=str)
 @pytest.mark.parametrize("setting", ["strict", "paper"])
-def test_same_distribution_as_the_compiled_engine(setting: str, budget: Budget) -> None:
+def test_same_distribution_as_the_compiled_engine(setting: Setting, budget: Budget) -> None:
     """On the same contexts, with rewards and noise of their own."""
     policy, points, runs = made("adac-oful", budget, 300), np.array([50, 300]), 60
     environment = pb.Contextual(3, ARMS, THETA, setting)
@@ -195,7 +196,7 @@ def test_same_distribution_as_the_compiled_engine(setting: str, budget: Budget) 
 
 
 @pytest.mark.parametrize("setting", ["strict", "paper"])
-def test_rewards(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rewards(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     environment, told = pb.Contextual(3, 1, THETA, setting), list[float]()
     draw = Learner._reward
 

@@ -13,6 +13,7 @@ from scipy import stats
 import private_bandits as pb
 from private_bandits.arrays import Floats, Integers
 from private_bandits.budget import Budget
+from private_bandits.policies.base import Variant
 from private_bandits.policies.release_memory import MeanError
 from private_bandits.policies.tails import upper_bound
 from private_bandits.simulation import finite, steps
@@ -46,7 +47,7 @@ VARIANTS = pytest.mark.parametrize("variant", pb.AdaCUCB.variants)
 @pytest.mark.parametrize("beta", [0.3, 1.0, 3.1])
 @pytest.mark.parametrize("values", [(0.75, 0.625, 0.5, 0.375, 0.25), (0.125, 0.875), (0.5, 1.0, 0.0), (0.25,)])
 def test_same_actions_as_the_agent_on_certain_rewards_without_noise(
-    values: tuple[float, ...], beta: float, variant: str
+    values: tuple[float, ...], beta: float, variant: Variant
 ) -> None:
     """The gaps differ from arm to arm, so equal regret at every step means equal actions."""
     policy = pb.AdaCUCB(len(values), pb.NoPrivacy(), beta=beta, variant=variant)
@@ -56,7 +57,7 @@ def test_same_actions_as_the_agent_on_certain_rewards_without_noise(
 
 
 @VARIANTS
-def test_same_actions_in_another_range(variant: str) -> None:
+def test_same_actions_in_another_range(variant: Variant) -> None:
     environment = Certain((-2.0, 0.5, 3.0), reward_range=(-2.0, 6.0))
     policy = pb.AdaCUCB(3, pb.NoPrivacy(), beta=1.0, variant=variant)
     _, expected = steps.actions_and_regret(policy, environment, 500, np.random.default_rng(0))
@@ -65,7 +66,7 @@ def test_same_actions_in_another_range(variant: str) -> None:
 
 @VARIANTS
 @pytest.mark.parametrize("horizon", [1, 2, 4, 5, 6, 7])
-def test_horizons_shorter_than_the_first_pulls(horizon: int, variant: str) -> None:
+def test_horizons_shorter_than_the_first_pulls(horizon: int, variant: Variant) -> None:
     environment = Certain((0.0, 0.25, 0.5, 0.75, 1.0))
     policy = pb.AdaCUCB(5, pb.NoPrivacy(), variant=variant)
     _, expected = steps.actions_and_regret(policy, environment, horizon, np.random.default_rng(0))
@@ -145,7 +146,7 @@ def same_distribution(one: list[float], other: Floats) -> bool:
 
 @pytest.mark.parametrize("rho", [0.05, pytest.param(2.0, marks=pytest.mark.full), math.inf])
 @pytest.mark.parametrize(("variant", "loop"), [("paper", PlainLoop), ("tight", TightLoop)])
-def test_same_distribution_as_a_plain_loop(variant: str, loop: type[PlainLoop], rho: float) -> None:
+def test_same_distribution_as_a_plain_loop(variant: Variant, loop: type[PlainLoop], rho: float) -> None:
     means, beta, horizon = [0.4, 0.7, 0.55], 1.0, 500
     chance = random.Random(11)
     slow = [loop(means, rho, beta, horizon, chance).regret() for _ in range(800)]
@@ -202,7 +203,9 @@ def test_the_papers_variant_has_the_numbers_that_it_always_had() -> None:
 )
 def test_tight_has_less_regret(means: tuple[float, ...], rho: float, least: float) -> None:
     """At least so much less, by four standard errors of the difference."""
-    policies = {v: pb.AdaCUCB(len(means), pb.zCDP(rho), beta=1, variant=v) for v in pb.AdaCUCB.variants}
+    policies: dict[str, pb.AdaCUCB] = {
+        v: pb.AdaCUCB(len(means), pb.zCDP(rho), beta=1, variant=v) for v in pb.AdaCUCB.variants
+    }
     final = pb.simulate(policies, pb.Bernoulli(means), 10**7, runs=600, seed=2).final
     allowed, found = (1 - least) * final["paper"], final["tight"]
     error = math.hypot(allowed.std(), found.std()) / math.sqrt(600)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import private_bandits as pb
 from private_bandits.arrays import Integers
 from private_bandits.errors import InvalidInput
+from private_bandits.policies.base import Variant
 from private_bandits.policies.phased_elimination import PhasedElimination
 from private_bandits.simulation import allocation_cache, linear, steps
 
@@ -62,7 +63,7 @@ SETS: dict[str, Any] = {
 @pytest.mark.parametrize("name", SETS)
 @VARIANTS
 def test_same_actions_as_the_agent_on_certain_rewards_without_noise(
-    cls: type[PhasedElimination], variant: str, name: str
+    cls: type[PhasedElimination], variant: Variant, name: str
 ) -> None:
     """The gaps differ from action to action but for repeats, so equal regret at every step means equal actions."""
     rows = tuple(map(tuple, np.array(SETS[name]).tolist()))
@@ -85,7 +86,7 @@ def test_same_actions_in_another_range() -> None:
 
 
 @VARIANTS
-def test_same_distribution_as_the_agent(cls: type[PhasedElimination], variant: str) -> None:
+def test_same_distribution_as_the_agent(cls: type[PhasedElimination], variant: Variant) -> None:
     """Phases are short and the noise is large, so that it decides what is dropped."""
     environment = pb.Linear([[1.0, 0.0], [0.0, 1.0], [0.8, 0.6]], [0.9, -0.3])
     budget = pb.PureDP(2.0) if cls is pb.HannaGOPE else pb.zCDP(1.0)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import private_bandits as pb
 from private_bandits.budget import Budget
+from private_bandits.environments import Setting
 from private_bandits.policies import Policy
 from private_bandits.policies.optimism import Optimism
 from private_bandits.simulation import contextual, contextual_steps
@@ -28,7 +29,7 @@ SEEDS = Seeds(seed=5, first=0)
 BUDGETS = [pb.zCDP(1.0), pb.zCDP(0.01), pb.ApproxDP(1.0, 1e-6), pb.NoPrivacy()]
 
 
-def world(d: int, arms: int, setting: str) -> pb.Contextual:
+def world(d: int, arms: int, setting: Setting) -> pb.Contextual:
     theta = np.cos(np.arange(d))
     return pb.Contextual(d, arms, theta / np.linalg.norm(theta), setting)
 
@@ -62,7 +63,7 @@ def assert_same(policies: Sequence[Policy[Any]], environment: pb.Contextual, ste
     ("d", "arms", "setting"),
     [(3, 10, "strict"), (3, 10, "paper"), (1, 3, "strict"), (2, 1, "paper"), (6, 4, "strict")],
 )
-def test_same_actions_as_one_step_at_a_time(d: int, arms: int, setting: str, budget: Budget) -> None:
+def test_same_actions_as_one_step_at_a_time(d: int, arms: int, setting: Setting, budget: Budget) -> None:
     curves = assert_same(two_of_each(d, arms, budget, 1000), world(d, arms, setting), 100)
     if d > 1 and arms > 1:
         assert len(np.unique(curves[:, -1].round(6))) == len(curves)  # no policy is played in place of another
@@ -90,7 +91,7 @@ def test_many_dimensions(budget: Budget) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("setting", ["strict", "paper"])
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
-def test_long_runs(budget: Budget, setting: str) -> None:
+def test_long_runs(budget: Budget, setting: Setting) -> None:
     assert_same(two_of_each(3, 10, budget, 10_000)[::2], world(3, 10, setting), 20_000)
 
 

@@ -12,6 +12,7 @@ import pytest
 import private_bandits as pb
 from private_bandits.errors import InvalidInput
 from private_bandits.policies import Policy
+from private_bandits.policies.base import Variant
 from private_bandits.theory import (
     Form,
     GaussianArms,
@@ -143,7 +144,7 @@ def test_measured_regret_is_above_the_lower_bound_on_its_instances(rho: float, h
 
 @pytest.mark.parametrize("variant", pb.AdaCGOPE.variants)
 @pytest.mark.parametrize("rho", [1e-6, 1.0])
-def test_measured_regret_of_elimination_is_above_the_linear_bound(rho: float, variant: str) -> None:
+def test_measured_regret_of_elimination_is_above_the_linear_bound(rho: float, variant: Variant) -> None:
     """Corners of [-1, 1]^2 and every theta of the proof, of both its sizes; N(0, 1) noise."""
     horizon = 10**4
     bound = linear_lower(2, horizon, rho)

@@ -11,6 +11,7 @@ import pytest
 
 import private_bandits as pb
 from private_bandits.budget import Budget
+from private_bandits.policies.base import Variant
 from private_bandits.theory import (
     Coverage,
     ellipsoid_coverage,
@@ -98,7 +99,7 @@ def test_phase_widths_fail_as_rarely_as_promised(rho: float) -> None:
 
 @pytest.mark.parametrize("variant", pb.AdaCOFUL.variants)
 @pytest.mark.parametrize("budget", [pb.zCDP(0.1), pb.NoPrivacy()])
-def test_ellipsoids_fail_as_rarely_as_promised(budget: Budget, variant: str) -> None:
+def test_ellipsoids_fail_as_rarely_as_promised(budget: Budget, variant: Variant) -> None:
     policy = pb.AdaCOFUL(dimension=2, budget=budget, horizon=100, delta=0.05, regulariser=0.1, variant=variant)
     measured = ellipsoid_coverage(policy, pb.Contextual(2, 5, [0.6, 0.79]), steps=100, runs=60)
     assert measured.kept
@@ -117,7 +118,7 @@ def test_too_narrow_an_ellipsoid_is_found_out() -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("variant", pb.AdaCOFUL.variants)
 @pytest.mark.parametrize("rho", [0.01, 1.0, math.inf])
-def test_ellipsoids_fail_as_rarely_as_promised_over_long_runs(rho: float, variant: str) -> None:
+def test_ellipsoids_fail_as_rarely_as_promised_over_long_runs(rho: float, variant: Variant) -> None:
     budget: Budget = pb.NoPrivacy() if rho == math.inf else pb.zCDP(rho)
     policy = pb.AdaCOFUL(dimension=3, budget=budget, horizon=1000, delta=0.05, regulariser=0.1, variant=variant)
     assert ellipsoid_coverage(policy, pb.Contextual(3, 10, [0.6, 0.48, 0.63]), steps=1000, runs=100).kept

@@ -32,7 +32,7 @@ from private_bandits.cli.flags import (
     refuse_flags_of_other_settings,
     single_budget,
 )
-from private_bandits.environments import Bernoulli, Contextual, FiniteEnvironment
+from private_bandits.environments import Bernoulli, Contextual, FiniteEnvironment, Setting
 from private_bandits.errors import InvalidInput, PrivateBanditsError
 from private_bandits.instances import policy_named
 from private_bandits.loading import require
@@ -144,7 +144,8 @@ def simulate(
         environment = Bernoulli(parse_numbers("means", means))
         options = {"n_arms": len(environment.means), "beta": beta, "horizon": parse_number("horizon", horizon)}
     elif setting == "contextual":
-        environment = contextual_world(dimension, arms, theta, seed, setting_as)
+        world: Setting = "paper" if setting_as == "paper" else "strict"
+        environment = contextual_world(dimension, arms, theta, seed, world)
         options = {"dimension": dimension, "arms": arms, "horizon": parse_number("horizon", horizon)}
         options |= {"growth": growth, "delta": delta}
         options |= {} if regulariser is None else {"regulariser": regulariser}

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, zCDP
-from private_bandits.environments import Contextual, Linear
+from private_bandits.environments import Contextual, Linear, Setting
 from private_bandits.errors import InvalidInput
 from private_bandits.instances import contextual_instance, linear_instance, parameters_of
 from private_bandits.policies import POLICIES
@@ -77,7 +77,7 @@ def refuse_flags_of_other_policies(context: typer.Context, names: list[str], set
             )
 
 
-def contextual_world(dimension: int, arms: int, theta: str | None, seed: int, setting: str) -> Contextual:
+def contextual_world(dimension: int, arms: int, theta: str | None, seed: int, setting: Setting) -> Contextual:
     """A direction from the seed where no parameter is given."""
     given = None if theta is None else parse_numbers("theta", theta)
     return contextual_instance(seed, setting, arms, dimension, given)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from private_bandits.environments import Setting
 from private_bandits.theory.lower import Rewards
 
 Options = tuple[tuple[str, Any], ...]
@@ -61,7 +62,7 @@ class Experiment:
     name: str
     title: str
     setting: str
-    setting_as: str
+    setting_as: Setting
     guarantee: str
     entries: tuple[Entry, ...]
     horizon: int

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from private_bandits.arrays import Floats
 from private_bandits.errors import InvalidInput
+from private_bandits.policies.base import Variant
 from private_bandits.policies.fit import Placement, release_estimate, release_per_arm, release_whitened
 from private_bandits.policies.phased_elimination import PhasedElimination, Solver
 from private_bandits.policies.tight_phases import (
@@ -69,10 +70,10 @@ class AdaCGOPE(PhasedElimination):
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, Algorithm 2"
     alternative_hint: ClassVar[str] = "For PureDP use HannaGOPE, whose Laplace noise keeps it."
     placement: ClassVar[Placement] = release_whitened
-    variants: ClassVar[tuple[str, ...]] = ("paper", "tight")
+    variants: ClassVar[tuple[Variant, ...]] = ("paper", "tight")
 
-    variant: str = "tight"
-    phase_length: str = "paper"
+    variant: Variant = "tight"
+    phase_length: Literal["paper", "own"] = "paper"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -139,9 +140,9 @@ class AdaCGOPEVar(AdaCGOPE):
     name: ClassVar[str] = "adac-gope-var"
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, appendix: noise in the beginning"
     placement: ClassVar[Placement] = release_per_arm
-    variants: ClassVar[tuple[str, ...]] = ("paper",)
+    variants: ClassVar[tuple[Variant, ...]] = ("paper",)
 
-    variant: str = "paper"
+    variant: Variant = "paper"
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,6 @@ class AdaCGOPEEnd(AdaCGOPE):
     name: ClassVar[str] = "adac-gope-end"
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, appendix: noise in the end"
     placement: ClassVar[Placement] = release_estimate
-    variants: ClassVar[tuple[str, ...]] = ("paper",)
+    variants: ClassVar[tuple[Variant, ...]] = ("paper",)
 
-    variant: str = "paper"
+    variant: Variant = "paper"

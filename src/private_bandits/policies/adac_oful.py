@@ -15,7 +15,7 @@ from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
 from private_bandits.ledger import Release
 from private_bandits.mechanism.factor import INDEPENDENT, Factor, square_root
-from private_bandits.policies.base import Estimate, Offer, check_variant
+from private_bandits.policies.base import Estimate, Offer, Variant, check_variant
 from private_bandits.policies.contextual import STEPS, ContextualPolicy
 from private_bandits.policies.decoding import DecodedSum
 from private_bandits.policies.optimism import (
@@ -119,14 +119,14 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, Algorithm 3"
     changes_on_arrival: ClassVar[bool] = True
     supports_warm_start: ClassVar[bool] = True
-    variants: ClassVar[tuple[str, ...]] = ("paper", "tight")
+    variants: ClassVar[tuple[Variant, ...]] = ("paper", "tight")
 
     horizon: int = 10**6
     regulariser: float = 0.1
     growth: float = 1.0
     delta: float = 1e-3
     parameter_norm: float = 1.0
-    variant: str = "tight"
+    variant: Variant = "tight"
 
     def __post_init__(self) -> None:
         super().__post_init__()

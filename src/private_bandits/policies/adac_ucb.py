@@ -14,6 +14,7 @@ from private_bandits.arrays import Floats
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.mechanism.factor import HALF_BEFORE, Factor
+from private_bandits.policies.base import Variant
 from private_bandits.policies.doubling import ConfidenceBoundPolicy, DoublingState
 from private_bandits.policies.release_memory import MeanError, ReleaseRecord, combine_releases
 from private_bandits.policies.tails import highest_bound, upper_bound
@@ -59,11 +60,11 @@ class AdaCUCB(ConfidenceBoundPolicy):
     supported_budgets: ClassVar[tuple[str, ...]] = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, Appendix C"
     alternative_hint: ClassVar[str] = "For PureDP use AdaPUCB, whose Laplace noise keeps it."
-    variants: ClassVar[tuple[str, ...]] = ("paper", "tight")
+    variants: ClassVar[tuple[Variant, ...]] = ("paper", "tight")
     waits_for = "none"
     chooses_late = True
 
-    variant: str = "tight"
+    variant: Variant = "tight"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -29,6 +29,9 @@ _READ_IN_A_BATCH = {"entry", "entry_of", "due", "combination", "arrive", "leave"
 
 UNIT_WEIGHT = (1,)
 
+Variant = Literal["paper", "tight"]
+"""As published, or with less regret for the same budget."""
+
 POLICIES: dict[str, type[Policy[Any]]] = {}
 """Every policy by the name that the command line and stored files use; filled as classes are defined."""
 
@@ -79,7 +82,7 @@ class Policy(ABC, Generic[State]):
     """The budgets it can keep, by name."""
     source: ClassVar[str]
     """Where it was published."""
-    variants: ClassVar[tuple[str, ...]] = ("paper",)
+    variants: ClassVar[tuple[Variant, ...]] = ("paper",)
     """What `variant` may be: as published, or "tight", with less regret for the same budget."""
     private_contexts: ClassVar[bool] = False
     """Whether actions are private as well, so that nothing but `choose` and the sums may depend on them."""

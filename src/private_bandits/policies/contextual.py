@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class ContextualPolicy(Policy[State]):
     dimension: int = 0
     budget: Budget | None = None
     context_norm: float = 1.0
-    long_actions: str = "refuse"
+    long_actions: Literal["refuse", "scale"] = "refuse"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dimension", whole_number("dimension", self.dimension))

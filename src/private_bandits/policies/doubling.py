@@ -24,7 +24,7 @@ from private_bandits.budget import BUDGETS
 from private_bandits.checks import check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
-from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, check_variant
+from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, Variant, check_variant
 from private_bandits.policies.release_memory import MeanError, ReleaseRecord
 from private_bandits.policies.shortlist import FEW, Shortlist
 from private_bandits.policies.tails import interval, mean_half_width
@@ -296,7 +296,7 @@ class ConfidenceBoundPolicy(IndexPolicy):
     """An index that adds to the mean a width that grows with beta. Privacy does not depend on beta."""
 
     beta: float = 3.1
-    variant: str = "paper"
+    variant: Variant = "paper"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -28,7 +28,7 @@ from private_bandits.checks import check_positive, check_probability
 from private_bandits.design.optimal import RANK_TOLERANCE, Design, optimal_design, small_design
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
-from private_bandits.policies.base import UNIT_WEIGHT, Combination, Estimate, check_variant
+from private_bandits.policies.base import UNIT_WEIGHT, Combination, Estimate, Variant, check_variant
 from private_bandits.policies.fit import Fit, Placement
 from private_bandits.policies.linear import LinearPolicy, Rows
 from private_bandits.policies.tails import interval, noise_half_width
@@ -86,7 +86,7 @@ class PhasedElimination(LinearPolicy[PhasedState]):
     placement: ClassVar[Placement]
 
     delta: float = 1e-3
-    variant: str = "paper"
+    variant: Variant = "paper"
     tol: float = 1e-3
     phase_factor: float = 1.0
 

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
     alternative_hint: ClassVar[str] = INSTEAD_OF_PURE
     private_contexts: ClassVar[bool] = True
 
-    long_actions: str = "scale"
+    long_actions: Literal["refuse", "scale"] = "scale"
     horizon: int = 10**6
     regulariser: float = 1.0
     delta: float = 1e-3
