@@ -10,9 +10,9 @@ from typing import Any
 from private_bandits.errors import InvalidInput, MissingExtra
 
 EXTRAS = {
-    "audit": ("scipy",),
+    "audit": ("jinja2", "scipy"),
     "dask": ("distributed",),
-    "experiments": ("matplotlib", "numba", "plotly", "pyarrow", "scipy"),
+    "experiments": ("jinja2", "matplotlib", "numba", "plotly", "pyarrow", "scipy"),
     "fast": ("numba",),
 }
 """Packages that each extra of pyproject.toml installs. The core does without them."""

@@ -155,7 +155,7 @@ def transport_cost(p1: Mapping[Any, float], p2: Mapping[Any, float], cost: Cost 
     if cost not in ("hamming-squared", "hamming"):
         raise InvalidInput(f'cost must be "hamming-squared" or "hamming", got {cost!r}')
     first, second = _checked_inputs(p1, p2)
-    require("transport_cost", "audit")
+    require("transport_cost", "audit", "scipy")
     power = 2 if cost == "hamming-squared" else 1
     costs = np.array([[hamming(x, y) ** power for y in second] for x in first], dtype=float)
     p, q = np.array(list(first.values())), np.array(list(second.values()))

@@ -13,8 +13,11 @@ from typer.testing import CliRunner
 
 import private_bandits as pb
 from private_bandits import cli
-from private_bandits.audit import FAILURE, Thoroughness, audit, audit_all, html, of_factory
-from private_bandits.audit.outside import Effort
+from private_bandits.audit import FAILURE, Part, Report, Thoroughness, audit, audit_all, html, of_factory
+from private_bandits.audit.evidence import Claim
+from private_bandits.audit.inside import Flaw
+from private_bandits.audit.outside import Effort, Outcome
+from private_bandits.audit.scenario import Scenario
 from private_bandits.errors import InvalidInput
 from tests.audit.specimens import SPECIMENS
 from tests.support import SELDOM
@@ -81,6 +84,15 @@ def test_a_right_agent_ends_with_exit_code_0_and_a_page(tmp_path: Path) -> None:
     code, text = run("--policy", RIGHT.path, "--rho", "0.5", "--html", str(page))
     assert code == 2
     assert "exists" in text
+
+
+def test_only_a_page_needs_templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    options = ("--policy", RIGHT.path, "--rho", "0.5", "--seconds", "0.5", "--processes", "1", *LEVEL)
+    assert run(*options)[0] == 0
+    code, text = run(*options, "--html", str(tmp_path / "report.html"))
+    assert (code, text) == (2, 'the audit needs jinja2: pip install "private-bandits[audit]"')
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.full  # the short run has the same command in the README's tests
@@ -219,6 +231,60 @@ def test_the_terminal_shows_verdict_evidence_and_notes() -> None:
     assert "moves by more than was declared" in text
     assert text.rstrip().splitlines()[-1].strip().startswith("violation")
     assert "moves by more than was declared" in html([report])
+
+
+class Tags(HTMLParser):
+    """The elements of a page with their attributes, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def planted(words: str, *, flaw: bool) -> Report:
+    """A report with these words everywhere that words can come in."""
+    claim = Claim(words, 1.0)
+    seen = Outcome(words, 2.0, claim, 0.1, Scenario(2, 0, (0.5,)), words, 9, (0.0, 1.0, 2.0), (1, 0), (0, 3))
+    part = Part(f"3 {words}", words, (Flaw(words, words),) if flaw else (), outcome=seen)
+    return Report(words, claim, inside=False, parts=[part], notes=[words])
+
+
+@pytest.mark.parametrize("judged", [True, False])
+@pytest.mark.parametrize("flaw", [True, False])
+def test_nothing_is_taken_for_markup(flaw: bool, judged: bool) -> None:
+    evil = '"></style><script>alert("x")</script><img src=x onerror=alert(1)>{{ title }}&amp;'
+    reports = [planted(words, flaw=flaw) for words in ("plain", evil)]
+    if not judged:
+        reports += [Report(words, None, inside=False) for words in ("mute", evil)]
+    plain = html([report for report in reports if report.name != evil])
+    assert "script" not in plain
+    page = Tags(html(reports))
+    assert {tag for tag, _ in page.found} == {tag for tag, _ in Tags(plain).found}
+    assert not any(name.startswith("on") for _, attributes in page.found for name in attributes)
+    for words in (f"{evil}: ", f"Claim: {evil} with", f"3 {evil}", f"Note: {evil}", f"observer of {evil} can"):
+        assert words in page.words
+    assert (f"Violations found: plain, {evil}." in page.words) == flaw
+    assert (f"Could not be judged: mute, {evil}." in page.words) == (not flaw and not judged)
+    assert page.words.count(evil) >= 7 + 3 * flaw
+
+
+def test_a_page_has_what_was_seen() -> None:
+    page = Tags(html([planted("plain", flaw=True)]))
+    bars = [attributes for tag, attributes in page.found if tag == "rect"][2:]
+    assert [(bar["x"], bar["y"], bar["width"], bar["height"], bar["fill"]) for bar in bars] == [
+        ("10.0", "140.0", "310.0", "60.0", "#0072b2"),
+        ("320.0", "20.0", "310.0", "180.0", "#d55e00"),
+    ]
+    (drawn,) = [attributes for tag, attributes in page.found if tag == "svg"]
+    assert (drawn["role"], drawn["aria-label"]) == ("img", "Two distributions")
 
 
 def test_audit_all_needs_one_or_two_processes() -> None:

@@ -53,7 +53,7 @@ def examine(
     target: Target, draws: int, runs: int, failure: float, advance: Callable[[float], None] = lambda share: None
 ) -> Draws:
     """Sampler, then releases. A right agent is accused with probability at most `failure`."""
-    require("the audit", "audit")
+    require("the audit", "audit", "scipy")
     series = RELEASES * COORDINATES
     # An eighth of what each test could have. Far out, chi-square of counts has a heavier tail than its limit: 3 times
     # as heavy at 1e-8, 50 times at 1e-14. One test in ten is of this kind; rank correlations stray less.

@@ -90,7 +90,7 @@ def own_claim(noise: str) -> Claim:
 
 def _gaussian_delta(shift: float, epsilon: float) -> float:
     """The least delta of Gaussian noise of size one on a sum that moves by `shift`."""
-    require("the audit", "audit")
+    require("the audit", "audit", "scipy")
     from scipy.special import log_ndtr
 
     if shift == 0:
@@ -101,7 +101,7 @@ def _gaussian_delta(shift: float, epsilon: float) -> float:
 
 def clopper_pearson(hits: int, runs: int, failure: float) -> tuple[float, float]:
     """Bounds on a probability, each wrong with probability at most `failure`."""
-    require("the audit", "audit")
+    require("the audit", "audit", "scipy")
     from scipy.special import betainccinv, betaincinv
 
     low = float(betaincinv(hits, runs - hits + 1, failure)) if hits else 0.0

@@ -66,7 +66,7 @@ def audit(
     """
     if not isinstance(target, Target):
         raise InvalidInput(f"audit needs of_policy(policy) or of_factory(function), got a {type(target).__name__}")
-    require("the audit", "audit")
+    require("the audit", "audit", "scipy")
     much = thoroughness or Thoroughness()
     started = time.perf_counter()
     notes = list(target.unused)
@@ -96,7 +96,7 @@ def audit_all(
     false_accusation: how often one that keeps its claim may be accused, at most.
     Several are audited side by side, one in each process; a single one has all of them to itself.
     """
-    require("the audit", "audit")
+    require("the audit", "audit", "scipy")
     if processes not in (1, 2):
         raise InvalidInput(f"processes must be 1 or 2, got {processes!r}")
     if short and seconds is not None:

@@ -337,7 +337,8 @@ def audit(
     """
     from private_bandits import audit as audits  # here: half a second that no other command needs
 
-    require("the audit", "audit")  # before a factory is called
+    page = [] if html is None else ["jinja2"]
+    require("the audit", "audit", *page, "scipy")  # before a factory is called
     check_new_file(html)
     claims = [None] if rho is epsilon is None else parse_budgets(number_text(rho), number_text(epsilon), privacy_delta)
     if policy == "all" or policy in POLICIES:
