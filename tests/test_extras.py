@@ -162,6 +162,7 @@ FUNCTIONS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "drawn": ("matplotlib", lambda folder: drawing.drawn(FINITE, FRAME)),
     "write": ("plotly", lambda folder: report.write(folder / "report.html", [(FINITE, FRAME)], {}, {})),
     "write, scipy": ("scipy", lambda folder: report.write(folder / "report.html", [(FINITE, FRAME)], {}, {})),
+    "write, jinja2": ("jinja2", lambda folder: report.write(folder / "report.html", [(FINITE, FRAME)], {}, {})),
     "put_frame": ("pyarrow", lambda folder: Folder(folder).put_frame("a", FRAME)),
     "reproduce": ("pyarrow", lambda folder: command.reproduce([FINITE], folder / "new")),
     "reproduce, dask": ("distributed", lambda folder: command.reproduce([FINITE], folder / "new", dask="tcp://a:1")),

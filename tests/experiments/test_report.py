@@ -125,20 +125,28 @@ def test_the_same_input_gives_the_same_bytes(text: str, tmp_path: Path) -> None:
 def hostile() -> tuple[Experiment, pd.DataFrame]:
     """Text that would run, everywhere text can come in."""
     made, frame = finite(claims=("free-privacy",), figures=("difference", "price"))
-    evil = '</script><script>alert("x")</script><img src=x onerror=alert(1)>$title'
+    evil = '</script><script>alert("x")</script><img src=x onerror=alert(1)>{{ title }}'
     entries = tuple(replace(entry, label=f"{evil}{entry.label}") for entry in made.entries)
-    made = replace(made, title=evil, guarantee=evil, entries=entries)
-    return made, frame.assign(label=evil + frame["label"], version=evil)
+    made = replace(made, name=evil, title=evil, guarantee=evil, setting=evil, setting_as=evil, entries=entries)
+    return made, frame.assign(experiment=evil, label=evil + frame["label"], version=evil)
 
 
 def test_nothing_is_taken_for_markup(tmp_path: Path) -> None:
     evil = "</pre><script>alert(2)</script>"
-    path = report.write(tmp_path / "report.html", [hostile()], {evil: [{evil: evil}]}, {evil: evil, "x": {evil: evil}})
+    made, frame = hostile()
+    tables = {evil: [{evil: evil, "short": "<i>"}]}
+    path = report.write(tmp_path / "report.html", [(made, frame)], tables, {evil: evil, "notes": [evil]})
     text = path.read_text(encoding="utf-8")
     page = Page(text.replace(get_plotlyjs(), ""))
-    assert [tag for tag, _ in page.elements].count("img") == 0
-    assert [tag for tag, _ in page.elements].count("script") == 2 + len(panels(text))
-    assert "$title" in page.words
+    tags = [tag for tag, _ in page.elements]
+    assert tags.count("img") == tags.count("i") == 0
+    assert tags.count("script") == 2 + len(panels(text))
+    assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
+    assert page.words.count(evil) >= 6  # links and headings of the table, its cells, settings
+    for words in (f"version {made.title}.", f"What holds: {made.guarantee}", f"{made.title}AdaC-UCB: "):
+        assert words in page.words
+    assert made.name in page.all("section", "id")
+    assert {link[1:] for link in page.all("a", "href")} <= {found["id"] for _, found in page.elements if "id" in found}
 
 
 def test_without_claims_or_tables(tmp_path: Path) -> None:

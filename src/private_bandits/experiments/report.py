@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import TYPE_CHECKING, Any
 
 from private_bandits.experiments.claims.verdict import LEVEL, Verdict
@@ -16,12 +15,13 @@ from private_bandits.experiments.estimates import FREE
 from private_bandits.experiments.experiment import Experiment
 from private_bandits.experiments.gallery import pictures
 from private_bandits.experiments.interactive import panel_data
-from private_bandits.experiments.markup import badge, data, folded, listed, paragraph, sentences, split_table, table
+from private_bandits.experiments.page_tables import SplitTable, Table
 from private_bandits.experiments.pictures import Picture
 from private_bandits.experiments.regrets import Regrets
 from private_bandits.experiments.verdicts import judge
 from private_bandits.experiments.wording import listing, percent
 from private_bandits.loading import require
+from private_bandits.pages import render
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,6 +60,19 @@ class Chapter:
     pictures: Sequence[Picture]
     verdicts: Sequence[Verdict]
 
+    @property
+    def setup(self) -> str:
+        """What was run, in a line."""
+        regrets = Regrets.from_frame(self.experiment, self.frame)
+        seeds = listing([str(seed) for seed in sorted(set(self.frame["seed"]))])
+        versions = listing(sorted({str(version) for version in self.frame["version"]}))
+        policies = listing([family.name for family in regrets.families()])
+        kind = "as in the paper" if self.experiment.setting_as == "paper" else self.experiment.setting_as
+        return (
+            f"{policies}; {regrets.horizon:,} steps, {regrets.runs} runs; {self.experiment.setting} setting, {kind}; "
+            f"seed {seeds}, version {versions}."
+        )
+
 
 def write(
     path: str | Path,
@@ -72,20 +85,28 @@ def write(
     results: experiments with a row for each label, run and step. tables: rows of the paper's tables, "one" and "two".
     settings: names and values, shown as they are. The same input gives the same bytes.
     """
-    require("the report", "experiments", "plotly", "scipy")
+    require("the report", "experiments", "jinja2", "plotly", "scipy")
+    from plotly.offline import get_plotlyjs
+
     chapters = [Chapter(one, frame, pictures(one, frame), judge(one, frame)) for one, frame in results]
-    text = Template(_part("report.html")).substitute(
-        title=escape(TITLE),
-        lead=escape(LEAD),
-        style=_part("report.css"),
-        summary=_summary(chapters),
-        contents=_contents(chapters, tables),
-        experiments="\n".join(_chapter(chapter) for chapter in chapters),
-        tables="\n".join(_tables(tables)),
-        method="".join(paragraph(words) for words in METHOD),
-        settings=listed(settings),
-        plotly=_plotly(),
-        script=_part("report.js"),
+    text = render(
+        "private_bandits.experiments",
+        "report.html",
+        title=TITLE,
+        lead=LEAD,
+        claims=_claims(chapters),
+        chapters=chapters,
+        tables=tables,
+        table_titles=TABLES,
+        method=METHOD,
+        settings={name: _plain(value) for name, value in settings.items() if not _has_parts(value)},
+        nested={name: _json(value) for name, value in settings.items() if _has_parts(value)},
+        plotly=get_plotlyjs(),
+        anchor=_anchor,
+        panel_data=panel_data,
+        last_rows=_last_rows,
+        table_of=Table.from_rows,
+        split_table_of=SplitTable.from_rows,
     )
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -93,33 +114,13 @@ def write(
     return target
 
 
-def _part(name: str) -> str:
-    return (files("private_bandits.experiments") / "page" / name).read_text(encoding="utf-8")
-
-
-def _plotly() -> str:
-    from plotly.offline import get_plotlyjs
-
-    return str(get_plotlyjs())
-
-
-def _summary(chapters: Sequence[Chapter]) -> str:
-    """A card for each claim, with a line for each experiment that tests it."""
-    claims: dict[str, list[str]] = {}
+def _claims(chapters: Sequence[Chapter]) -> dict[str, list[tuple[Experiment, Verdict]]]:
+    """Every claim's statement, with the experiments that test it and what they say."""
+    claims: dict[str, list[tuple[Experiment, Verdict]]] = {}
     for chapter in chapters:
         for verdict in chapter.verdicts:
-            claims.setdefault(verdict.statement, []).append(_line(chapter.experiment, verdict))
-    cards = [
-        f'<li class="card"><h3>{escape(words)}</h3><ul>{"".join(lines)}</ul></li>' for words, lines in claims.items()
-    ]
-    return (
-        f'<ul class="cards">{"".join(cards)}</ul>' if cards else paragraph("No claim was tested in these experiments.")
-    )
-
-
-def _line(experiment: Experiment, verdict: Verdict) -> str:
-    link = f'<a href="#{escape(_anchor(verdict))}">{escape(experiment.title)}</a>'
-    return f"<li>{badge(verdict.holds, verdict.answer)} {link}<br>{escape(verdict.brief)}</li>"
+            claims.setdefault(verdict.statement, []).append((chapter.experiment, verdict))
+    return claims
 
 
 def _anchor(verdict: Verdict) -> str:
@@ -127,86 +128,31 @@ def _anchor(verdict: Verdict) -> str:
     return f"{verdict.experiment}-{verdict.claim}-{policy}"
 
 
-def _contents(chapters: Sequence[Chapter], tables: Mapping[str, Any]) -> str:
-    links = [(chapter.experiment.name, chapter.experiment.title) for chapter in chapters]
-    links += [(f"table-{name}", TABLES.get(name, name)) for name in tables]
-    links += [("method", "How to read the numbers"), ("settings", "Settings, seeds and versions")]
-    return "\n".join(f'<li><a href="#{escape(anchor)}">{escape(text)}</a></li>' for anchor, text in links)
-
-
-def _chapter(chapter: Chapter) -> str:
-    experiment = chapter.experiment
-    name = escape(experiment.name)
-    parts = [
-        f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{escape(experiment.title)}</h2>',
-        paragraph(_setup(chapter), "setup"),
-        f'<p class="guarantee"><strong>What holds:</strong> {escape(experiment.guarantee)}</p>',
-        *(_picture(experiment, picture) for picture in chapter.pictures),
-        *(_verdict(verdict) for verdict in chapter.verdicts),
-        "</section>",
-    ]
-    return "\n".join(parts)
-
-
-def _setup(chapter: Chapter) -> str:
-    experiment, regrets = chapter.experiment, Regrets.from_frame(chapter.experiment, chapter.frame)
-    seeds = listing([str(seed) for seed in sorted(set(chapter.frame["seed"]))])
-    versions = listing(sorted({str(version) for version in chapter.frame["version"]}))
-    policies = listing([family.name for family in regrets.families()])
-    kind = "as in the paper" if experiment.setting_as == "paper" else experiment.setting_as
-    return (
-        f"{policies}; {regrets.horizon:,} steps, {regrets.runs} runs; {experiment.setting} setting, {kind}; "
-        f"seed {seeds}, version {versions}."
-    )
-
-
-def _picture(experiment: Experiment, picture: Picture) -> str:
-    stem = f"{experiment.name}-{picture.name}"
-    panels = "".join(_panel(f"{stem}-{index}", picture, index) for index in range(len(picture.panels)))
-    return (
-        f'<h3 id="{escape(stem)}">{escape(picture.title)}</h3>{sentences(picture.words)}'
-        f'<div class="panels">{panels}</div>{paragraph(picture.reading, "reading")}'
-        f"{folded('The numbers at the end', table(list(_last_rows(picture))))}"
-    )
-
-
-def _panel(identity: str, picture: Picture, index: int) -> str:
-    panel, name = picture.panels[index], escape(identity)
-    title = f"<h4>{escape(panel.title)}</h4>" if panel.title else ""
-    label = escape(f"{picture.title}. {panel.title}: {panel.y_label} against {panel.x_label}.")
-    return (
-        f'<figure class="panel"><figcaption>{title}<span class="unit">{escape(panel.y_label)}</span></figcaption>'
-        f'<div class="legend" id="{name}-legend"></div>'
-        f'<div class="plot plotly-graph-div" id="{name}" role="img" aria-label="{label}"></div>'
-        f"{data(f'{identity}-data', panel_data(panel))}</figure>"
-    )
-
-
-def _last_rows(picture: Picture) -> Iterator[Mapping[str, Any]]:
+def _last_rows(picture: Picture) -> list[Mapping[str, Any]]:
     """Of each line its last point; of points all."""
-    for panel in picture.panels:
-        for series in (series for series in panel.series if not series.bare and len(series.x)):
-            for place in range(len(series.x)) if series.marks else [-1]:
-                yield {
-                    "panel": panel.title,
-                    "line": series.label,
-                    panel.x_label: panel.x_of(series.x[place]),
-                    panel.y_label: float(series.y[place]),
-                    "low (95 %)": float(series.low[place]),
-                    "high (95 %)": float(series.high[place]),
-                }
+    return [
+        {
+            "panel": panel.title,
+            "line": series.label,
+            panel.x_label: panel.x_of(series.x[place]),
+            panel.y_label: float(series.y[place]),
+            "low (95 %)": float(series.low[place]),
+            "high (95 %)": float(series.high[place]),
+        }
+        for panel in picture.panels
+        for series in panel.series
+        if not series.bare and len(series.x)
+        for place in (range(len(series.x)) if series.marks else [-1])
+    ]
 
 
-def _verdict(verdict: Verdict) -> str:
-    return (
-        f'<div class="verdict" id="{escape(_anchor(verdict))}">'
-        f"<h3>{escape(verdict.policy)}: {badge(verdict.holds, verdict.answer)}</h3>"
-        f"<p><em>{escape(verdict.statement)}</em></p>{paragraph(verdict.words)}{paragraph(verdict.test, 'test')}"
-        f"{folded('The numbers behind it', table(verdict.numbers))}</div>"
-    )
+def _has_parts(value: Any) -> bool:
+    return isinstance(value, (Mapping, list, tuple))
 
 
-def _tables(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
-    for name, rows in tables.items():
-        title = escape(TABLES.get(name, name))
-        yield f'<section id="table-{escape(name)}"><h2>{title}</h2>{split_table(rows)}</section>'
+def _plain(value: Any) -> str:
+    return str(value) if not isinstance(value, float) or math.isfinite(value) else "infinite"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, default=str)
