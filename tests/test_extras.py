@@ -135,7 +135,7 @@ def test_one_package_that_is_missing_is_enough(package: str, tmp_path: Path) -> 
 def test_a_cluster_needs_an_extra_of_its_own(tmp_path: Path) -> None:
     scale = ["--figure", "finite", "--horizon", "100", "--runs", "1"]
     done = call(tmp_path, ["reproduce", *scale, "--dask", "tcp://127.0.0.1:1"], ["distributed"])
-    assert done.stderr == 'error: --dask needs distributed: pip install "private-bandits[dask]"\n'
+    assert done.stderr == 'error: a Dask cluster needs distributed: pip install "private-bandits[dask]"\n'
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
 
 

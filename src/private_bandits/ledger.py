@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, overload
 
 from private_bandits.budget import NoiseKind
 from private_bandits.errors import InvalidInput
+from private_bandits.loading import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -344,6 +345,7 @@ class Ledger:
         Its columns are attributes of `Release`: number, key, keys, count, all_rewards, episodes (a dict), values,
         noise, noise_sd, rounding, cost, private, scale, sensitivity, steps, unit.
         """
+        require("a frame of a ledger", "frames")
         import pandas as pd  # here: half a second that an agent does not need
 
         rows = [{name: getattr(row, name) for name in COLUMNS} | {"episodes": dict(row.episodes)} for row in self]

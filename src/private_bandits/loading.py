@@ -12,8 +12,9 @@ from private_bandits.errors import InvalidInput, MissingExtra
 EXTRAS = {
     "audit": ("jinja2", "scipy"),
     "dask": ("distributed",),
-    "experiments": ("jinja2", "matplotlib", "numba", "plotly", "pyarrow", "scipy"),
+    "experiments": ("jinja2", "matplotlib", "numba", "pandas", "plotly", "pyarrow", "scipy"),
     "fast": ("numba",),
+    "frames": ("pandas",),
 }
 """Packages that each extra of pyproject.toml installs. The core does without them."""
 

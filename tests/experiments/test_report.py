@@ -125,7 +125,7 @@ def test_the_same_input_gives_the_same_bytes(text: str, tmp_path: Path) -> None:
 def hostile() -> tuple[Experiment, pd.DataFrame]:
     """Text that would run, everywhere text can come in."""
     made, frame = finite(claims=("free-privacy",), figures=("difference", "price"))
-    evil = '</script><script>alert("x")</script><img src=x onerror=alert(1)>{{ title }}'
+    evil: Any = '</script><script>alert("x")</script><img src=x onerror=alert(1)>{{ title }}'
     entries = tuple(replace(entry, label=f"{evil}{entry.label}") for entry in made.entries)
     made = replace(made, name=evil, title=evil, guarantee=evil, setting=evil, setting_as=evil, entries=entries)
     return made, frame.assign(experiment=evil, label=evil + frame["label"], version=evil)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from private_bandits.experiments.cache import version_of
 from private_bandits.experiments.experiment import Experiment
 from private_bandits.experiments.files import Folder
+from private_bandits.loading import require
 from private_bandits.simulation.workers import pool
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class Painters:
 
 def _key(experiment: Experiment, frame: pd.DataFrame) -> str:
     """Of all that pictures depend on: the numbers, the experiment, the code."""
+    require("a picture", "experiments", "pandas")
     import pandas as pd
 
     numbers = pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from private_bandits.errors import InvalidInput
 from private_bandits.loading import require
+from private_bandits.plain_data import csv_text
 
 try:
     import fcntl
@@ -99,9 +100,7 @@ class Folder:
 
     def put_rows(self, name: str, rows: Iterable[Mapping[str, Any]]) -> Path:
         """NAME.csv, a line for each row."""
-        import pandas as pd
-
-        return self.put(f"{name}.csv", pd.DataFrame(list(rows)).to_csv(index=False, lineterminator="\n").encode())
+        return self.put(f"{name}.csv", csv_text(list(rows)).encode())
 
     def put_settings(self, name: str, settings: Mapping[str, Any]) -> Path:
         """Add the settings of one experiment to settings.json; those of others stay."""

@@ -20,6 +20,7 @@ from private_bandits.experiments.experiment import Entry
 from private_bandits.experiments.palette import Colour
 from private_bandits.experiments.regrets import Regrets
 from private_bandits.experiments.wording import rho_number
+from private_bandits.loading import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,6 +113,7 @@ class Picture:
 
     def to_frame(self) -> pd.DataFrame:
         """The rows as a DataFrame."""
+        require("a frame of a picture", "experiments", "pandas")
         import pandas as pd
 
         return pd.DataFrame(list(self.rows()))

@@ -18,6 +18,7 @@ from private_bandits.errors import InvalidInput
 from private_bandits.experiments.build import Study, study_of
 from private_bandits.experiments.cache import Cache, key_of
 from private_bandits.experiments.experiment import Experiment
+from private_bandits.loading import require
 from private_bandits.progress import Report
 from private_bandits.simulation.run import Block, Task
 from private_bandits.simulation.workers import Finished, Job, Shares
@@ -124,6 +125,7 @@ def _joined(made: Plan, keys: Sequence[str]) -> Floats:
 
 def frame_of(study: Study, curves: Mapping[str, Floats]) -> pd.DataFrame:
     """The regrets of every policy, [run, checkpoint], as a long frame of the columns COLUMNS."""
+    require("a frame of regrets", "experiments", "pandas")
     import pandas as pd  # here: half a second that a look at the cache does not need
 
     experiment, steps = study.experiment, study.checkpoints

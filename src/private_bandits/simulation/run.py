@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -18,8 +17,9 @@ from private_bandits.arrays import Floats, Integers
 from private_bandits.checks import large_number
 from private_bandits.environments import Contextual, FiniteEnvironment
 from private_bandits.errors import InvalidInput
+from private_bandits.loading import require
 from private_bandits.offline.replay import Replay
-from private_bandits.plain_data import json_number
+from private_bandits.plain_data import csv_text, json_number
 from private_bandits.policies import Policy
 from private_bandits.progress import Report
 from private_bandits.progress import progress as progress_bar
@@ -76,17 +76,14 @@ class Simulation:
 
     def to_frame(self) -> pd.DataFrame:
         """The rows as a DataFrame."""
+        require("a frame of results", "frames")
         import pandas as pd  # here: half a second that the command line does not need
 
         return pd.DataFrame(self.rows())
 
     def to_csv(self, path: str | Path) -> None:
         """The rows as a CSV file."""
-        rows = self.rows()
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        Path(path).write_text(csv_text(self.rows()), encoding="utf-8", newline="")
 
     @property
     def _contextual(self) -> bool:
