@@ -137,7 +137,7 @@ class Release:
 
     @property
     def cost(self) -> float:
-        """What it costs a reward of multiplier one: infinite unless the noise is unforeseeable."""
+        """The cost to a reward of multiplier one. It is infinite unless the noise is unforeseeable."""
         return self.calibrated if self.private else math.inf
 
     def to_dict(self) -> dict[str, Any]:
@@ -255,7 +255,7 @@ class Account:
 
 
 class _Costs:
-    """What each episode of one sum costs so far: a step function of its number, as the places where it changes."""
+    """The cost of each episode of one sum so far: a step function of its number, as the places where it changes."""
 
     __slots__ = ("_costs", "_starts")
 
@@ -299,14 +299,14 @@ COLUMNS = (
     *("number", "key", "keys", "count", "all_rewards", "episodes", "values", "noise", "noise_sd", "rounding"),
     *("cost", "private", "scale", "sensitivity", "steps", "unit"),
 )
-"""What a frame shows of a release: what it is, what it says, what it costs, and what to recompute that from."""
+"""The columns of a frame: what a release is, what it says, what it costs, and what to recompute that from."""
 
 ReadRows = Callable[[int, int], Sequence[Release]]
 """Reads the rows from one number to another, both included."""
 
 
 class Ledger:
-    """What was released so far, and what it cost the reward that it cost most. It does not change.
+    """All releases so far, and the worst-case cost to any single reward. It does not change.
 
     Rows that are in a file are read when they are looked at. A copy, and a pickle, holds all of them, and no agent.
     """

@@ -8,7 +8,7 @@ from private_bandits.loading import require
 
 
 def render(package: str, template: str, /, **values: Any) -> str:
-    """A page: a template in the folder `page` of the package, filled in with the values.
+    """Return a page: a template in the folder `page` of the package, filled in with the values.
 
     All text is escaped unless the template marks it as safe. A value that the template misses is an error.
     """

@@ -1,4 +1,4 @@
-"""What an audit found, for people (terminal, HTML with a picture) and for machines."""
+"""Shows what an audit found, to people (terminal, HTML with a picture) and to machines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNJUDGED = "could not be judged"
 FAILURE = 1e-4
 """How often an agent that keeps its claim may be accused, at most, unless the audit is given another level."""
 WIDTH, HEIGHT, LEFT = 640, 220, 10
-"""Of a picture on the page, and its margin."""
+"""The size of a picture on the page, and its margin."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def html(reports: Sequence[Report]) -> str:
 
 
 def _bars(outcome: Outcome, counts: Sequence[int]) -> Iterator[tuple[str, ...]]:
-    """Of one world's counts: x, y, width and height of each bar, as SVG has them."""
+    """Return x, y, width and height of each bar for the counts of one world, as SVG has them."""
     most = max(*outcome.low_world, *outcome.high_world, 1)
     step = (WIDTH - 2 * LEFT) / len(counts)
     for index, count in enumerate(counts):

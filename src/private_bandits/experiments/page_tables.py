@@ -14,7 +14,7 @@ LONG = 30
 
 @dataclass(frozen=True)
 class Cell:
-    """What it says. Numbers are aligned to the right."""
+    """The text of the cell. Numbers are aligned to the right."""
 
     text: str
     is_number: bool

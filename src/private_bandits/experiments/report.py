@@ -62,7 +62,7 @@ class Chapter:
 
     @property
     def setup(self) -> str:
-        """What was run, in a line."""
+        """Return what was run, in a line."""
         regrets = Regrets.from_frame(self.experiment, self.frame)
         seeds = listing([str(seed) for seed in sorted(set(self.frame["seed"]))])
         versions = listing(sorted({str(version) for version in self.frame["version"]}))
@@ -129,7 +129,7 @@ def _anchor(verdict: Verdict) -> str:
 
 
 def _last_rows(picture: Picture) -> list[Mapping[str, Any]]:
-    """Of each line its last point; of points all."""
+    """Return the last point of each line, and all of those that are points."""
     return [
         {
             "panel": panel.title,

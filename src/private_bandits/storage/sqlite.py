@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 class Taken(NamedTuple):
-    """What was read from a file that is taken over (resuming.py)."""
+    """The parts of a file that was read and is taken over (resuming.py)."""
 
     contents: Contents
     ended: Endings
