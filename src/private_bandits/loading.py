@@ -1,4 +1,4 @@
-"""What is loaded by name: objects that a user names as module:name, and packages that an extra installs."""
+"""Loads things by name: objects that a user names as module:name, and packages that an extra installs."""
 
 from __future__ import annotations
 

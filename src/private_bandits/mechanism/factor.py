@@ -28,7 +28,7 @@ from private_bandits.errors import InvalidInput
 Part = TypeVar("Part")
 
 UNIT = 2**8
-"""What the multipliers of a square root are rounded to: less than half a per cent of variance is lost by 4000."""
+"""The multipliers of a square root are rounded to whole multiples of 1/UNIT: less than half a per cent of variance is lost by 4000."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Factor:
 
     @cached_property
     def column(self) -> Fraction:
-        """What a reward costs in all of its releases together, for one that costs 1 at multiplier one."""
+        """The cost to a reward in all of its releases together, where one of multiplier one costs 1."""
         return Fraction(sum(c * c for c in self.multipliers), self.unit**2)
 
     def place(self, number: int) -> int:
-        """Of release `number` in its own factor; the first is 1."""
+        """Return the place of release `number` in its own factor; the first is 1."""
         return number if self.cap is None else (number - 1) % self.cap + 1
 
     def covered(self, number: int) -> int:
@@ -66,7 +66,7 @@ class Factor:
         return min(self.place(number), len(self.multipliers))
 
     def kept_after(self, kept: Sequence[Part], newest: Part, number: int) -> tuple[Part, ...]:
-        """What the next release holds again, oldest first, once release `number` has held `kept` and `newest`."""
+        """Return what the next release holds again, oldest first, once release `number` has held `kept` and `newest`."""
         again = self.covered(number + 1) - 1
         return (*kept, newest)[-again:] if again else ()
 
