@@ -28,7 +28,7 @@ from private_bandits.errors import InvalidInput
 Part = TypeVar("Part")
 
 UNIT = 2**8
-"""The multipliers of a square root are rounded to whole multiples of 1/UNIT: less than half a per cent of variance is lost by 4000."""
+"""Multipliers of a square root are whole numbers over this: by 4000 less than half a per cent of variance is lost."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Factor:
         return min(self.place(number), len(self.multipliers))
 
     def kept_after(self, kept: Sequence[Part], newest: Part, number: int) -> tuple[Part, ...]:
-        """Return what the next release holds again, oldest first, once release `number` has held `kept` and `newest`."""
+        """Return what the next release holds again, oldest first, after release `number` held `kept` and `newest`."""
         again = self.covered(number + 1) - 1
         return (*kept, newest)[-again:] if again else ()
 
