@@ -404,6 +404,7 @@ def test_a_resumed_agent_tells_its_settings(tmp_path: Any) -> None:
         assert agent.settings == {
             "reward_range": (-1.0, 1.0),
             "max_rewards_per_person": 2,
+            "one_reward_per_episode": False,
             "unit": "reward",
             "seed": None,
             "give_up_after": 9,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+from fractions import Fraction
+from statistics import NormalDist
 
 import pytest
 
@@ -99,7 +101,10 @@ def factor_in(made: Guarantee) -> str:
 def test_the_words_for_zcdp() -> None:
     made = guarantee(zCDP(0.1), total=0.05)
     assert str(made) == made.words
-    for part in ("rho-Interactive zCDP with rho = 0.1", "the value of one reward", "0.05 of 0.1", "at most", "1e-06"):
+    assert made.words.startswith("An attacker ")  # the odds come first
+    assert "right at most 59% of the time; a coin is right 50%" in made.words
+    assert "spent" not in made.words.lower()
+    for part in ("rho-Interactive zCDP with rho = 0.1", "the value of one reward", "for however long", "1e-06"):
         assert part in made.words
     assert factor_in(made) == "8.516"
     assert "person" not in made.words
@@ -107,7 +112,7 @@ def test_the_words_for_zcdp() -> None:
 
 def test_the_words_for_pure_dp() -> None:
     made = guarantee(PureDP(0.5), total=0.25)
-    for part in ("epsilon-Interactive pure DP with epsilon = 0.5", "the value of one reward", "0.25 of 0.5"):
+    for part in ("epsilon-Interactive pure DP with epsilon = 0.5", "the value of one reward", "right at most 63%"):
         assert part in made.words
     assert factor_in(made) == "1.649"
     assert "1e-06" not in made.words
@@ -125,14 +130,33 @@ def test_the_words_for_other_gaussian_budgets_name_them_and_their_rho(budget: Bu
 
 def test_the_words_for_a_person() -> None:
     per_reward = guarantee(zCDP(0.1), limit=3).words
-    assert per_reward.endswith("For all rewards of one person (at most 3) rho is 0.9.")
+    sides = "one reward 59% (rho = 0.1), all rewards of one person (at most 3) 75% (rho = 0.9)."
+    assert sides in per_reward
     assert "the value of one reward" in per_reward
     pure = guarantee(PureDP(0.5), limit=3).words
-    assert pure.endswith("For all rewards of one person (at most 3) epsilon is 1.5.")
+    assert "(epsilon = 0.5), all rewards of one person (at most 3) 82% (epsilon = 1.5)." in pure
     per_person = guarantee(zCDP(0.1), unit="person", limit=3, total=0.01).words
-    assert "the value of all rewards of one person (at most 3)" in per_person
-    assert "0.09 of 0.1" in per_person
-    assert "one reward" not in per_person
+    assert "guess the value of all rewards of one person (at most 3)" in per_person
+    assert "one reward 53% (rho = 0.0111111), all rewards of one person (at most 3) 59% (rho = 0.1)." in per_person
+
+
+def test_the_odds_are_never_rounded_below_themselves() -> None:
+    for rho in (1e-6, 0.001, 0.1, 1.0, 10.0, 30.0, 1e4):
+        made = guarantee(zCDP(rho))
+        assert made.guessed_right == NormalDist().cdf(math.sqrt(rho / 2))
+        stated = re.search(r"right at most ([0-9.]+)%", made.words)
+        assert stated is not None
+        assert made.guessed_right <= float(stated.group(1)) / 100 <= made.guessed_right + 0.01
+    assert guarantee(PureDP(1.0)).guessed_right == pytest.approx(1 / (1 + math.exp(-1)))
+
+
+def test_people_whose_rewards_are_spread_cost_less() -> None:
+    made = guarantee_for(zCDP(0.1), "reward", 3, 0.1, 1e-6, private=True, seeded=False, worth=Fraction(3))
+    assert made.per_person == pytest.approx(0.3, rel=1e-15)
+    assert made.per_reward == 0.1
+    person = guarantee_for(zCDP(0.3), "person", 3, 0.1, 1e-6, private=True, seeded=False, worth=Fraction(3))
+    assert person.per_reward == zCDP(0.3).per_reward(3, Fraction(3)).level
+    assert (person.per_person, person.spent) == (0.3, 0.3)
 
 
 def test_the_words_without_privacy_say_why() -> None:
@@ -181,7 +205,9 @@ def test_a_guarantee_is_strict_json_with_infinity_as_text(budget: Budget, privat
         "spent",
         "epsilon",
         "delta",
+        "per_reward",
         "per_person",
+        "guessed_right",
         "words",
     }
     assert data["budget"] == str(budget)

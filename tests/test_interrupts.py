@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 import private_bandits as pb
-from private_bandits import ledger as ledger_module
 from private_bandits.agent import bandit_of
 from private_bandits.bandit import Bandit
 from private_bandits.errors import AgentBusy, AgentClosed, ClosedDecision, PolicyFailed
 from private_bandits.ledger import Release
+from private_bandits.ledger import ledger as ledger_module
 from private_bandits.policies.doubling import DoublingState
 from private_bandits.storage import rows as rows_module
 from tests.storage.kill_worker import HeldAgain

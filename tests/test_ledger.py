@@ -12,6 +12,7 @@ import re
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import private_bandits as pb
-from private_bandits import ledger as ledger_module
 from private_bandits.budget import NoiseKind
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Account, Ledger, Part, Release
+from private_bandits.ledger import ledger as ledger_module
 from private_bandits.mechanism.episode import label_of
 from private_bandits.mechanism.tree import subtrees_joined
+from tests.support import chained
 
 steady = settings(derandomize=True, deadline=None)
 
@@ -61,11 +63,11 @@ def row(
 
 
 def ledger_of(rows: Iterable[Covered], noise: NoiseKind = "gaussian") -> Ledger:
-    return Ledger(row(i, episodes, cost, noise) for i, (episodes, cost) in enumerate(rows, start=1))
+    return Ledger(chained(row(i, episodes, cost, noise) for i, (episodes, cost) in enumerate(rows, start=1)))
 
 
 def account_of(rows: Iterable[Covered]) -> Account:
-    return Account(row(i, episodes, cost) for i, (episodes, cost) in enumerate(rows, start=1))
+    return Account(chained(row(i, episodes, cost) for i, (episodes, cost) in enumerate(rows, start=1)))
 
 
 def exact_total(rows: Iterable[Covered], noise: NoiseKind) -> Fraction:
@@ -150,8 +152,9 @@ def test_a_row_without_secret_noise_costs_everything(noise: NoiseKind) -> None:
     foreseeable = row(1, {"a": 1.0}, 0.1, noise, private=False)
     assert foreseeable.cost == math.inf
     assert foreseeable.calibrated == 0.1
-    assert Ledger([foreseeable]).total == math.inf
-    assert Ledger([row(1, {"b": 1.0}, 0.1), row(2, {"a": 1.0}, 0.1, noise, private=False)]).total == math.inf
+    assert Ledger(chained([foreseeable])).total == math.inf
+    rows = chained([row(1, {"b": 1.0}, 0.1), row(2, {"a": 1.0}, 0.1, noise, private=False)])
+    assert Ledger(rows).total == math.inf
 
 
 # Rows.
@@ -165,7 +168,10 @@ def test_a_row_out_of_order_is_refused_and_leaves_the_account_as_it_is(number: i
         account.charge(row(number, {"c": 1.0}, 5.0))
     assert (len(account), account.total) == before
     assert not account.covers("c")
-    account.charge(row(3, {"c": 1.0}, 5.0))
+    with pytest.raises(InvalidInput, match="row 3 of the ledger does not hold the hash of what is before it"):
+        account.charge(row(3, {"c": 1.0}, 5.0))
+    assert (len(account), account.total) == before
+    account.charge(replace(row(3, {"c": 1.0}, 5.0), previous=account.last_hash))
     assert (len(account), account.total) == (3, 5.0)
     with pytest.raises(InvalidInput, match="row 1 comes next in the ledger, got row 2"):
         Ledger([row(2, {"a": 1.0}, 0.1)])
@@ -206,7 +212,7 @@ def test_rows_come_out_in_order_and_cannot_be_changed() -> None:
 
 def test_a_row_does_not_change_with_the_data_that_it_was_made_from() -> None:
     episodes = {"a": 1.0}
-    ledger = Ledger([row(1, episodes, 0.1)])
+    ledger = Ledger(chained([row(1, episodes, 0.1)]))
     episodes["b"] = 5.0
     ledger[0].to_dict()["episodes"]["c"] = 5.0
     assert ledger[0].episodes == {"a": 1.0}
@@ -229,7 +235,7 @@ def test_a_row_is_the_same_after_json(calibrated: float, private: bool) -> None:
 def test_a_ledger_is_the_same_after_json() -> None:
     rows: list[Covered] = [({"a": 1.5, "b": 1.0}, 0.1), ({"a": 0.7}, 0.3), ({"b": -1.1}, 0.2)]
     ledger = ledger_of(rows)
-    again = Ledger(Release.from_dict(json.loads(json.dumps(release.to_dict()))) for release in ledger)
+    again = Ledger(chained(Release.from_dict(json.loads(json.dumps(release.to_dict()))) for release in ledger))
     assert (again.rows, again.total) == (ledger.rows, ledger.total)
 
 
@@ -303,7 +309,7 @@ def test_an_account_does_not_grow_with_the_number_of_releases(label: Callable[[i
     account = Account()
     sizes = []
     for number in range(1, 4097):
-        account.charge(row(number, label(number), 0.1))
+        account.charge(replace(row(number, label(number), 0.1), previous=account.last_hash))
         if number in (512, 1024, 2048, 4096):
             sizes.append(size_of(account))
     assert max(sizes) <= sizes[0] + 100
@@ -374,7 +380,7 @@ def test_a_copy_of_an_agents_ledger_takes_the_rows_along_and_not_the_agent(
 
 def test_a_copy_keeps_the_total_of_the_account() -> None:
     """After an interrupt an account may have charged more than the rows say."""
-    account = Account([row(1, {"a": 1.0}, 0.5)])
+    account = account_of([({"a": 1.0}, 0.5)])
     rows = [row(1, {"a": 1.0}, 0.1)]
     ledger = Ledger.stored(account, lambda first, last: rows, lambda first, last: rows)
     assert [copied(ledger).total for copied in COPIES] == [0.5] * len(COPIES)
@@ -384,7 +390,8 @@ def test_a_copy_keeps_the_total_of_the_account() -> None:
 
 
 def test_a_frame_has_a_row_for_each_release() -> None:
-    ledger = Ledger([row(1, {"0/1": 1.0}, 0.1), row(2, {"0/2": 1.0, "0/1": 0.5}, 0.2, "laplace", private=False)])
+    rows = [row(1, {"0/1": 1.0}, 0.1), row(2, {"0/2": 1.0, "0/1": 0.5}, 0.2, "laplace", private=False)]
+    ledger = Ledger(chained(rows))
     frame = ledger.to_frame()
     assert list(frame.columns) == list(ledger_module.COLUMNS)
     for name in frame.columns:
@@ -426,7 +433,7 @@ def test_pandas_takes_rows_and_ledgers_as_they_are() -> None:
 def test_a_ledger_reads_the_rows_of_a_store_when_they_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_module, "FEW", 10)
     monkeypatch.setattr(ledger_module, "PAGE", 7)
-    rows = [row(number, {f"0/{number}": 1.0}, 0.1) for number in range(1, 31)]
+    rows = list(chained(row(number, {f"0/{number}": 1.0}, 0.1) for number in range(1, 31)))
     reads: list[tuple[int, int]] = []
 
     def read(first: int, last: int) -> list[Release]:

@@ -64,9 +64,12 @@ class Agent:
     reward_range: (low, high), public and chosen before any reward is seen; rewards outside are clipped.
     path: a file that holds the state; None keeps it in memory.
     max_rewards_per_person: later rewards of a person are not taken; asks then name the person.
+    one_reward_per_episode: a second reward of a person in a sum that is still open is not taken either. Rewards of one
+        person then cost less together, and with unit="person" there is less noise (docs/guarantees.md).
     unit: what the budget is for, one "reward" or one "person"; the noise grows accordingly.
     seed: foreseeable noise for tests and studies; such an agent promises nothing.
     give_up_after: a decision is given up once this many later ones were made.
+    plan: the plan of the trial, as plain data. It is public, and the ledger begins with it (`ledger.opening`).
     noise: another source of noise than the exact one, for tests.
 
     Guaranteed: everything that ask, estimates, guarantee and ledger show depends on rewards only through
@@ -95,6 +98,8 @@ class Agent:
         seed: int | None = None,
         give_up_after: int | None = None,
         *,
+        one_reward_per_episode: bool = False,
+        plan: Any = None,
         noise: NoiseSource | None = None,
     ) -> None:
         settings = Settings(
@@ -104,8 +109,9 @@ class Agent:
             unit=unit,
             seed=seed,
             give_up_after=give_up_after,
+            one_reward_per_episode=one_reward_per_episode,
         )
-        self._assemble(*new_bandit(self.bandit_type, settings, path, noise))
+        self._assemble(*new_bandit(self.bandit_type, settings, path, noise, plan))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, without_log: bool = False, noise: NoiseSource | None = None) -> Self:

@@ -9,7 +9,7 @@ Guaranteed: everything that it says depends on rewards only through `Door.releas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from private_bandits.arguments import (
@@ -79,7 +79,7 @@ class Bandit(Learning):
     def __init__(
         self, settings: Settings, door: Door, public: PublicState, private: PrivateState, records: Records
     ) -> None:
-        super().__init__(settings.policy.with_budget(door.budget), public, records)
+        super().__init__(settings.run_policy.with_budget(door.budget), public, records)
         self.settings = settings
         self.door = door
         self.private = private
@@ -91,6 +91,9 @@ class Bandit(Learning):
         self._names = self.policy.arm_names
         self._numbers = {name: number for number, name in enumerate(self._names)}
         self._limit = settings.max_rewards_per_person
+        self._one_per_episode = settings.one_reward_per_episode
+        # Where sums leave together they are one episode: two rewards of a person would meet in one release.
+        self._leave_together = door.composition.joins_sums and type(self.policy).combination is not Policy.combination
         self._hides_offers = self.policy.private_contexts
         self._waits = self.policy.waits_for == "all"
         self._declared = self.policy.declared_weight  # read once, not between a draw and its record
@@ -230,7 +233,7 @@ class Bandit(Learning):
         if self.unlearned and self._waits:
             self.settle()
         entry = self.entry(offered, played)
-        if entry is None or not (decision.person is None or self._within_limit(decision.person)):
+        if entry is None or not (decision.person is None or self.within_limit(decision.person, entry[0])):
             self._close(decision, "dropped" if entry is None else "over_limit")
             return None
         key, weight = entry
@@ -251,9 +254,9 @@ class Bandit(Learning):
             undo()  # the decision is still open, and its action would be there twice when it is told again
             return _refusal_or_raise(stopped)
         self._midway = True
-        self._close_told(decision)
+        uncount = self._close_told(decision, key)
         if whole is not None:
-            return self._draw(whole, decision, offered, (undo_leave, undo))
+            return self._draw(whole, decision, offered, uncount, (undo_leave, undo))
         episode.add(weight, reward)
         if self._lasting:
             self.records.summed((episode,))
@@ -261,12 +264,36 @@ class Bandit(Learning):
         self._midway = False
         return None
 
-    def _close_told(self, decision: OpenDecision) -> None:
-        """Close a decision whose reward is taken, and count its person's rewards."""
+    def _close_told(self, decision: OpenDecision, key: int) -> Callable[[], None]:
+        """Close a decision whose reward is taken, and count its person's rewards. Returns how to undo the count."""
         self.records.closed(decision, "told")
         self._no_longer_waiting(decision)
-        if decision.person is not None:
-            self.records.count_rewards_of(decision.person, 1)
+        return nothing_to_undo if decision.person is None else self._count_person(decision.person, key)
+
+    def _count_person(self, person: str, key: int) -> Callable[[], None]:
+        """Count one more reward of a person, in the open episode of a key. Returns how to undo it."""
+        records, before = self.records, None
+        records.count_rewards_of(person, 1)
+        if self._one_per_episode:
+            before = self._open_places(person)
+            records.put_places_of(person, before | {key: self._open_number(key)})
+
+        def undo() -> None:
+            records.count_rewards_of(person, -1)
+            if before is not None:
+                records.put_places_of(person, before)
+
+        return undo
+
+    def _open_number(self, key: int) -> int:
+        """Return the number of the open episode of a key."""
+        episode = self.private.episodes.get(key)
+        return 1 if episode is None else episode.number
+
+    def _open_places(self, person: str) -> dict[int, int]:
+        """Return the episodes that are still open and hold a reward of this person: numbers by key."""
+        places = self.records.places_of(person)
+        return {key: number for key, number in places.items() if number == self._open_number(key)}
 
     def offered_to(self, decision: OpenDecision) -> Offer | None:
         """Return the actions that there were to choose from, where they change."""
@@ -293,8 +320,17 @@ class Bandit(Learning):
         """Return an empty sum."""
         return self.door.open_episode(key, number, dimension, self._declared)
 
-    def _within_limit(self, person: str) -> bool:
-        return self._limit is None or self.records.rewards_of(person) < self._limit
+    def within_limit(self, person: str, key: int) -> bool:
+        """Whether one more reward of this person may enter the open sum of a key. It depends on public facts only."""
+        if self._limit is not None and self.records.rewards_of(person) >= self._limit:
+            return False
+        if not self._one_per_episode:
+            return True
+        return not self.would_meet(key, self._open_places(person))
+
+    def would_meet(self, key: int, others: Collection[int]) -> bool:
+        """Whether a reward in the open sum of a key would leave together with one in the open sums of others."""
+        return bool(others) if self._leave_together else key in others
 
     def _no_longer_waiting(self, decision: OpenDecision) -> None:
         if self._names:
@@ -308,13 +344,12 @@ class Bandit(Learning):
         self.public.ended.count(ending)
         self._no_longer_waiting(opened)
 
-    def _reopen(self, decision: OpenDecision, offered: Offer | None) -> None:
-        """Undo the closing of a decision whose reward could not be taken."""
+    def _reopen(self, decision: OpenDecision, offered: Offer | None, uncount: Callable[[], None]) -> None:
+        """Undo the closing of a decision whose reward could not be taken. uncount: undoes the count of its person."""
         self.records.reopened(decision, offered)
         if self._names:
             self.public.waiting[decision.action] += 1
-        if decision.person is not None:
-            self.records.count_rewards_of(decision.person, -1)
+        uncount()
 
     # Releasing and learning.
 
@@ -332,7 +367,12 @@ class Bandit(Learning):
         return self.door.combine(parts, together.weights)
 
     def _draw(
-        self, whole: Outgoing, decision: OpenDecision, offered: Offer | None, undo: Iterable[Callable[[], None]]
+        self,
+        whole: Outgoing,
+        decision: OpenDecision,
+        offered: Offer | None,
+        uncount: Callable[[], None],
+        undo: Iterable[Callable[[], None]],
     ) -> NoiseFailed | None:
         """Release what the last reward completes. Nobody sees the release before `settle`.
 
@@ -348,7 +388,7 @@ class Bandit(Learning):
             self.unfinished = before
             failed = error.with_traceback(None)
         if failed is not None:
-            self._reopen(decision, offered)
+            self._reopen(decision, offered, uncount)
         self._midway = False
         if failed is not None:
             for take_back in undo:
@@ -424,7 +464,7 @@ class Bandit(Learning):
         for key, weight, _, person in rows:
             self.policy.arrive(public.policy, key, weight)
             if person is not None:
-                self.records.count_rewards_of(person, 1)
+                self._count_person(person, key)
         self.private.episodes.update(sums)
         self.encode_before_draw()
         for key in sorted(sums):

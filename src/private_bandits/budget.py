@@ -54,16 +54,24 @@ class Budget:
         """b of the Gaussian mechanism: noise of variance b D^2 on a sum of sensitivity D."""
         return 1.0 / (2.0 * self.level)
 
-    def group_cost(self, cost: float, rewards: int) -> float:
-        """What a cost of one reward is for `rewards` rewards together.
+    def group_cost(self, cost: float, rewards: int, worth: Fraction | None = None) -> float:
+        """Return the cost of `rewards` rewards together, where one of them costs `cost`, rounded up.
 
         Group privacy of Gaussian noise: m rewards move a sum by at most m D, which costs m^2 rho.
-        """
-        return cost * rewards**2
 
-    def per_reward(self, rewards: int) -> Budget:
-        """The budget for one reward that keeps this budget for any `rewards` rewards together."""
-        return zCDP(_share(self.level, rewards**2))
+        Args:
+            cost: The cost of one reward in all of its releases.
+            rewards: How many rewards there are.
+            worth: How many times the cost of one they have at most. None means m^2: all of them may be in one sum.
+        """
+        return _product(cost, Fraction(rewards**2) if worth is None else worth)
+
+    def per_reward(self, rewards: int, worth: Fraction | None = None) -> Budget:
+        """Return the budget for one reward that keeps this budget for any `rewards` rewards together.
+
+        worth: as in `group_cost`.
+        """
+        return zCDP(_share(self.level, Fraction(rewards**2) if worth is None else worth))
 
     def shared(self, releases: int | Fraction) -> Budget:
         """The budget of each of so many releases that hold the same reward. Costs of both kinds of noise add up."""
@@ -170,12 +178,12 @@ class PureDP(Budget):
         """epsilon^2/2 (Bun and Steinke 2016, Prop. 4)."""
         return self.epsilon**2 / 2
 
-    def group_cost(self, cost: float, rewards: int) -> float:
-        """Group privacy of pure DP: m rewards cost m epsilon."""
-        return cost * rewards
+    def group_cost(self, cost: float, rewards: int, worth: Fraction | None = None) -> float:
+        """Group privacy of pure DP: m rewards cost m epsilon, wherever they are."""
+        return _product(cost, Fraction(rewards))
 
-    def per_reward(self, rewards: int) -> Budget:
-        """The budget for one reward that keeps this budget for any `rewards` rewards together."""
+    def per_reward(self, rewards: int, worth: Fraction | None = None) -> Budget:
+        """Return the budget for one reward that keeps this budget for any `rewards` rewards together."""
         return PureDP(_share(self.epsilon, rewards))
 
     def _of_level(self, level: float) -> Budget:
@@ -198,7 +206,7 @@ class NoPrivacy(Budget):
         """b = 0: no noise."""
         return 0.0
 
-    def per_reward(self, rewards: int) -> Budget:
+    def per_reward(self, rewards: int, worth: Fraction | None = None) -> Budget:
         """No promise for one is no promise for many."""
         return self
 
@@ -213,6 +221,15 @@ def _share(level: float, releases: int | Fraction) -> float:
     while Fraction(share) * releases > Fraction(level):
         share = math.nextafter(share, 0.0)
     return share
+
+
+def _product(cost: float, times: Fraction) -> float:
+    """Return a float that is not below the exact product."""
+    if math.isinf(cost):
+        return cost
+    exact = Fraction(cost) * times
+    nearest = float(exact)
+    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
 
 def _check_level(budget: Budget) -> None:

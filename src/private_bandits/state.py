@@ -35,6 +35,8 @@ class Settings:
     unit: Unit
     seed: int | None
     give_up_after: int | None
+    one_reward_per_episode: bool = False
+    """Whether a second reward of a person in an open episode is over the limit."""
     token: str = field(default_factory=lambda: secrets.token_hex(4))
     """Marks this agent's decisions, so that another agent's are not taken for them."""
     salt: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
@@ -50,6 +52,10 @@ class Settings:
             raise InvalidInput(f"unit must be 'reward' or 'person', got {self.unit!r}")
         if self.unit == "person" and self.max_rewards_per_person is None:
             raise InvalidInput("unit='person' needs max_rewards_per_person: the promise depends on it")
+        if type(self.one_reward_per_episode) is not bool:
+            raise InvalidInput(f"one_reward_per_episode must be True or False, got {self.one_reward_per_episode!r}")
+        if self.one_reward_per_episode and self.max_rewards_per_person is None:
+            raise InvalidInput("one_reward_per_episode needs max_rewards_per_person: without it nobody is asked for")
         for name, least, most in (
             ("max_rewards_per_person", 1, 1e9),
             ("seed", 0, 2.0**62),
@@ -64,8 +70,19 @@ class Settings:
     @property
     def shown(self) -> dict[str, Any]:
         """The caller's choices, besides the policy."""
-        names = ("max_rewards_per_person", "unit", "seed", "give_up_after")
+        names = ("max_rewards_per_person", "one_reward_per_episode", "unit", "seed", "give_up_after")
         return {"reward_range": (self.reward_range.low, self.reward_range.high)} | {n: getattr(self, n) for n in names}
+
+    @property
+    def run_policy(self) -> Policy[Any]:
+        """The policy that is run, but for its budget: shaped for people, where the promise is for what they enforce."""
+        if self.unit == "person" and self.one_reward_per_episode and self.max_rewards_per_person is not None:
+            return self.policy.for_people(self.max_rewards_per_person)
+        return self.policy
+
+    def public_dict(self) -> dict[str, Any]:
+        """Return the settings as plain data, without the salt: what the ledger begins with."""
+        return {name: value for name, value in self.to_dict().items() if name != "salt"}
 
     def hash_person(self, person: str) -> str:
         """Return the keyed hash that stands for a name."""
@@ -76,24 +93,24 @@ class Settings:
         """Return the settings as plain data."""
         plain = {k: getattr(self, k) for k in _PLAIN_SETTINGS}
         bounds = [self.reward_range.low, self.reward_range.high]
-        return plain | {"policy": self.policy.to_dict(), "reward_range": bounds} | _reuse_fingerprint(self.policy)
+        return plain | {"policy": self.policy.to_dict(), "reward_range": bounds} | _reuse_fingerprint(self.run_policy)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Settings:
         """Return the settings that to_dict wrote, checked as if they were given anew."""
         policy = policy_from_dict(data["policy"])
-        sharing = _reuse_fingerprint(policy)
-        expected = {"policy", "reward_range", *_PLAIN_SETTINGS}
-        if not expected <= data.keys() <= expected | sharing.keys():
+        expected = {"policy", "reward_range", *_PLAIN_SETTINGS} - _LATER_SETTINGS
+        if not expected <= data.keys() <= expected | _LATER_SETTINGS | _REUSE:
             raise AgentFileInvalid("is damaged: its settings are not those of an agent")
-        for name, own in sharing.items():
+        plain = {name: data[name] for name in _PLAIN_SETTINGS if name in data}
+        found = cls(policy=policy, reward_range=RewardRange.of(data["reward_range"]), **plain)
+        for name, own in _reuse_fingerprint(found.run_policy).items():
             stored = data.get(name, own if name == "tree_levels" else None)  # older files know no factors
             if stored != own:  # rewards in the file would be in other releases than share the budget
                 raise AgentFileInvalid(
                     f"was made by another {type(policy).__name__}, with {name} {stored}: this one has {own}"
                 )
-        plain = {name: data[name] for name in _PLAIN_SETTINGS}
-        return cls(policy=policy, reward_range=RewardRange.of(data["reward_range"]), **plain)
+        return found
 
 
 def _reuse_fingerprint(policy: Policy[Any]) -> dict[str, Any]:
@@ -103,7 +120,13 @@ def _reuse_fingerprint(policy: Policy[Any]) -> dict[str, Any]:
     return {"tree_levels": policy.tree_levels, "factor": told}
 
 
-_PLAIN_SETTINGS = ("max_rewards_per_person", "unit", "seed", "give_up_after", "token", "salt")
+_PLAIN_SETTINGS = (
+    *("max_rewards_per_person", "one_reward_per_episode", "unit", "seed", "give_up_after"),
+    *("token", "salt"),
+)
+_LATER_SETTINGS = {"one_reward_per_episode"}
+"""Settings that files of earlier versions do not have: they are then as by default."""
+_REUSE = {"tree_levels", "factor"}
 
 
 class Decision(NamedTuple):
@@ -233,6 +256,9 @@ class Records(Protocol):
     def rewards_of(self, person: str) -> int:
         """Return how many rewards of this person were taken."""
 
+    def places_of(self, person: str) -> Mapping[int, int]:
+        """Return the episodes that this person's rewards were in when the last one was taken: numbers by key."""
+
     def releases(self, first: int, last: int) -> Sequence[Release]:
         """Return the rows of the ledger from one number to another, both included, as far as there are."""
 
@@ -250,6 +276,9 @@ class Records(Protocol):
 
     def count_rewards_of(self, person: str, more: int) -> None:
         """Count so many more of this person's rewards; -1 where one was refused after all."""
+
+    def put_places_of(self, person: str, places: Mapping[int, int]) -> None:
+        """Note the open episodes that this person's rewards are in: numbers by key."""
 
     def released(self, row: Release) -> None:
         """Note a release."""

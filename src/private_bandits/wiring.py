@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,9 @@ from private_bandits.budget import Budget
 from private_bandits.errors import InvalidInput
 from private_bandits.guarantee import Guarantee, guarantee_for
 from private_bandits.ledger import Account
+from private_bandits.mechanism.composition import composition_for
 from private_bandits.mechanism.release import Door, NoiseSource
+from private_bandits.opening import check_opening, opening_text
 from private_bandits.policies import POLICIES, Policy
 from private_bandits.policies.waiting import Waiting
 from private_bandits.state import PrivateState, PublicState, Settings
@@ -25,11 +28,11 @@ from private_bandits.storage.sqlite import SqliteStore
 
 def door_for(settings: Settings, account: Account, noise: NoiseSource | None = None) -> Door:
     """Return the door for one reward's share of the budget. Refuses a policy that no door could serve."""
-    policy, bounds = settings.policy, settings.reward_range
+    policy, bounds = settings.run_policy, settings.reward_range
+    _check_declared(policy)
     budget: Budget = policy.promise
     if settings.unit == "person" and settings.max_rewards_per_person is not None:
-        budget = budget.per_reward(settings.max_rewards_per_person)
-    _check_declared(policy)
+        budget = budget.per_reward(settings.max_rewards_per_person, worth_of_a_person(settings))
     served = policy.with_budget(budget)
     if (served.tree_levels, served.factor) != (policy.tree_levels, policy.factor):
         raise InvalidInput(
@@ -50,22 +53,37 @@ def door_for(settings: Settings, account: Account, noise: NoiseSource | None = N
     )
 
 
+def worth_of_a_person(settings: Settings) -> Fraction:
+    """Return how many times the cost of one reward all rewards of a person have, at most, wherever they are placed."""
+    assert settings.max_rewards_per_person is not None
+    policy = settings.run_policy
+    composition = composition_for(policy.factor, policy.tree_levels)
+    cost = composition.person_cost(settings.max_rewards_per_person, settings.one_reward_per_episode)
+    return cost / composition.reward_cost
+
+
 def new_bandit(
-    kind: type[Bandit], settings: Settings, path: str | os.PathLike[str] | None, noise: NoiseSource | None
+    kind: type[Bandit],
+    settings: Settings,
+    path: str | os.PathLike[str] | None,
+    noise: NoiseSource | None,
+    plan: Any = None,
 ) -> tuple[Bandit, Store]:
     """Return a bandit before its first decision, and its store: in a new file, or in memory."""
-    policy, bounds = settings.policy, settings.reward_range
+    policy, bounds = settings.run_policy, settings.reward_range
     if path is not None and POLICIES.get(policy.name) is not type(policy):
         raise InvalidInput(
             f"{type(policy).__name__} has no name of its own, so a file could not bring it back: give the class "
             f"a `name` (it has {policy.name!r})"
         )
     door = door_for(settings, Account(), noise)
+    door.account = Account(opening=opening_text(settings, door, plan))
     served = policy.with_budget(door.budget)
     public = PublicState(served.start(bounds.low, bounds.high), Waiting(len(policy.arm_names)))
     store: Store = MemoryStore(settings.token)
     if path is not None:  # last: what is refused leaves no file
-        store = SqliteStore.create(file_path(path), settings, encoded(served.dump_state(public.policy)))
+        state = encoded(served.dump_state(public.policy))
+        store = SqliteStore.create(file_path(path), settings, state, door.account.opening)
     return kind(settings, door, public, PrivateState(), store), store
 
 
@@ -76,9 +94,15 @@ def resumed_bandit(kind: type[Bandit], stored: StoredBandit, noise: NoiseSource 
     """
     settings = stored.settings
     door = door_for(settings, Account(), noise)
-    policy = settings.policy.with_budget(door.budget)
+    policy = settings.run_policy.with_budget(door.budget)
+    opening = stored.opening
+    if opening is None:
+        opening = opening_text(settings, door, chained_rows=stored.rows)
+    else:
+        stored.check(lambda: check_opening(opening, settings))
+    door.account = Account(opening=opening)
     public, private = stored.load(partial(door.open_episode, declared=policy.declared_weight))
-    stored.check(lambda: charge_history(door, stored.releases(), private.episodes, public.asked))
+    stored.check(lambda: charge_history(door, stored.releases(opening), private.episodes, public.asked))
     if not stored.checked:  # without checksums a state that cannot be read is the file's fault: it stays as it is
         stored.check(lambda: policy.load_state(stored.policy_state))
     store = stored.take_over()
@@ -87,12 +111,15 @@ def resumed_bandit(kind: type[Bandit], stored: StoredBandit, noise: NoiseSource 
 
 def promise_kept(settings: Settings, door: Door, spent: float, delta: float) -> Guarantee:
     """Return what is promised, and what is spent of it."""
+    limit = settings.max_rewards_per_person
     return guarantee_for(
         settings.policy.promise,
         settings.unit,
-        settings.max_rewards_per_person,
+        limit,
         spent,
         delta,
+        worth=None if limit is None else worth_of_a_person(settings),
+        per_reward=door.budget.level,
         private=door.secret,
         joint=settings.policy.private_contexts,
         seeded=not door.noise.secret,

@@ -335,7 +335,7 @@ def test_an_older_node_with_fewer_rewards_than_its_subtrees_is_refused() -> None
         read_ledger(texts(rows))
 
 
-def test_older_rows_in_a_file_of_today_are_written_anew(tmp_path: Path) -> None:
+def test_older_rows_in_a_file_of_format_five_are_written_anew(tmp_path: Path) -> None:
     """A file of version 0.8 that an earlier build of this version took over has rows without parts."""
     path = tmp_path / "agent.db"
     policy, options = KINDS["tree"]
@@ -344,6 +344,9 @@ def test_older_rows_in_a_file_of_today_are_written_anew(tmp_path: Path) -> None:
             one_step(agent, step)
         rows = agent.ledger.rows
     with closing(sqlite3.connect(path)) as connection, connection:
+        for table in ("chain", "places"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("PRAGMA user_version = 5")
         total = connection.execute("SELECT total FROM agent").fetchone()[0]
         for row in rows[:9]:
             text = json.dumps(as_before(row))
@@ -363,4 +366,6 @@ def test_older_rows_in_a_file_of_today_are_written_anew(tmp_path: Path) -> None:
             assert agent.ledger.rows == rows
         with closing(sqlite3.connect(path)) as connection:
             stored = [json.loads(text) for (text,) in connection.execute("SELECT release FROM ledger ORDER BY number")]
+        chain = [row.pop("previous") for row in stored]
+        assert chain == [json.loads(row.text)["previous"] for row in agent.ledger]
         assert stored == [json.loads(json.dumps(row.to_dict())) for row in rows]

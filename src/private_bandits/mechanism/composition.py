@@ -13,10 +13,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
 
 from private_bandits.errors import CapacityExceeded, InvalidInput
 from private_bandits.ledger import Part, rewards_in
+from private_bandits.ledger.placements import tree_cost
 from private_bandits.mechanism.episode import Episode, Grid, HiddenTotals, l1_norm, label_of, root_above
 from private_bandits.mechanism.factor import Factor
 from private_bandits.mechanism.tree import is_complete, subtrees_before, subtrees_joined
@@ -118,6 +120,23 @@ class Composition(ABC):
         """Whether sums of different keys may leave together."""
         return False
 
+    @property
+    @abstractmethod
+    def reward_cost(self) -> Fraction:
+        """The most that a reward costs in all of its releases together, where one of multiplier one costs 1."""
+
+    def person_cost(self, rewards: int, one_per_episode: bool) -> Fraction:
+        """The most that so many rewards of one person ever cost, in the same units, wherever they are placed.
+
+        No placement costs more than all of them in one episode (docs/guarantees.md). one_per_episode: the agent takes
+        no second reward of a person in an episode.
+        """
+        return self.spread_cost(rewards) if one_per_episode else rewards**2 * self.reward_cost
+
+    @abstractmethod
+    def spread_cost(self, rewards: int) -> Fraction:
+        """The same, with one of them in an episode at most."""
+
 
 class Independent(Composition):
     """Each episode is in one release, alone or combined with episodes of other keys."""
@@ -138,6 +157,15 @@ class Independent(Composition):
     def remembered(self, key: int, number: int) -> list[str]:
         """Return nothing: no sum is held again."""
         return []
+
+    @property
+    def reward_cost(self) -> Fraction:
+        """A reward is in one release."""
+        return Fraction(1)
+
+    def spread_cost(self, rewards: int) -> Fraction:
+        """Each reward is in a release of its own."""
+        return Fraction(rewards)
 
 
 @dataclass(frozen=True)
@@ -164,6 +192,15 @@ class Tree(Composition):
         """Return the complete subtrees before the leaf."""
         return [label_of(key, first, last) for first, last in subtrees_before(number, self.levels)]
 
+    @property
+    def reward_cost(self) -> Fraction:
+        """A leaf is in a node of each level."""
+        return Fraction(self.levels)
+
+    def spread_cost(self, rewards: int) -> Fraction:
+        """Return the cost of the dearest leaves."""
+        return tree_cost(self.levels, rewards)
+
 
 @dataclass(frozen=True)
 class Factored(Composition):
@@ -183,6 +220,22 @@ class Factored(Composition):
     def remembered(self, key: int, number: int) -> list[str]:
         """Return the episodes before it that its release holds again."""
         return [label_of(key, n, n) for n in range(number - self.factor.covered(number) + 1, number)]
+
+    @property
+    def reward_cost(self) -> Fraction:
+        """Return the column of the factor."""
+        return self.factor.column
+
+    def spread_cost(self, rewards: int) -> Fraction:
+        """Return the cost of the dearest episodes."""
+        return self.factor.spread_cost(rewards)
+
+
+def composition_for(factor: Factor | None, tree_levels: int) -> Composition:
+    """Return the rule of a policy with this factor, or with a tree of so many levels."""
+    if factor is not None:
+        return Factored(factor)
+    return Tree(tree_levels) if tree_levels > 1 else Independent()
 
 
 class Node:

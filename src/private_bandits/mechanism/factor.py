@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_bandits.errors import InvalidInput
+from private_bandits.ledger.placements import factor_cost
 
 Part = TypeVar("Part")
 
@@ -56,6 +57,10 @@ class Factor:
     def column(self) -> Fraction:
         """The cost to a reward in all of its releases together, where one of multiplier one costs 1."""
         return Fraction(sum(c * c for c in self.multipliers), self.unit**2)
+
+    def spread_cost(self, rewards: int) -> Fraction:
+        """Return the most that rewards of one person cost, one in an episode at most, in units as `column`."""
+        return factor_cost(self.multipliers, self.unit, self.cap, rewards)
 
     def place(self, number: int) -> int:
         """Return the place of release `number` in its own factor; the first is 1."""

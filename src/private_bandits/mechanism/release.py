@@ -13,7 +13,7 @@ from typing import Protocol
 from private_bandits.budget import Budget
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Account, Release, rewards_in
-from private_bandits.mechanism.composition import Combined, Composition, Factored, Independent, Outgoing, Tree
+from private_bandits.mechanism.composition import Combined, Composition, Outgoing, composition_for
 from private_bandits.mechanism.episode import INT64, TAIL, Episode, Grid
 from private_bandits.mechanism.factor import Factor
 from private_bandits.mechanism.moments import MomentScale
@@ -63,12 +63,8 @@ class Door:
         self.budget = budget
         self.reward_range = reward_range
         self.account = account
-        self._per_release = budget.shared(releases_of_a_reward if factor is None else factor.column)
-        self.composition: Composition = Independent()
-        if factor is not None:
-            self.composition = Factored(factor)
-        elif releases_of_a_reward > 1:
-            self.composition = Tree(releases_of_a_reward)
+        self.composition: Composition = composition_for(factor, releases_of_a_reward)
+        self._per_release = budget.shared(self.composition.reward_cost)
         self._moments = moments
         unit = 1 if factor is None else factor.unit
         self.grid = Grid.for_noise(_noise_per_step(self._per_release), weight_room, unit)
@@ -172,6 +168,7 @@ class Door:
             parts=whole.parts,
             weights=None if whole.weights is None else tuple(map(tuple, whole.weights)),
             unit=whole.unit,
+            previous=self.account.last_hash,
         )
         self.account.charge(row)
         return row

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass
 
 from private_bandits.bandit import Bandit, LoggedReward
@@ -33,16 +33,21 @@ def logged_rewards(bandit: Bandit, log: Log) -> LoggedRewards:
         offered = policy.offer(log.columns["arm"])
         entries = [bandit.entry(offered, row) for row in range(log.rows)]
     people = [None] * log.rows if limit is None else [*map(bandit.hashed_person, log.people())]
-    found, taken = LoggedRewards([]), Counter[str | None]()
+    found, taken = LoggedRewards([]), defaultdict[str | None, list[int]](list)  # the keys of each person's rewards
     for entry, reward, who in zip(entries, grid, people, strict=True):
         if entry is None:
             found.dropped += 1
-        elif limit is not None and taken[who] >= limit:
+        elif limit is not None and (len(taken[who]) >= limit or _is_second(bandit, entry[0], taken[who])):
             found.over_limit += 1
         else:
-            taken[who] += 1
+            taken[who].append(entry[0])
             found.rows.append((*entry, reward, who))
     return found
+
+
+def _is_second(bandit: Bandit, key: int, others: list[int]) -> bool:
+    """Whether it is a second reward of a person in an episode, where that is over the limit. A log is one episode."""
+    return bandit.settings.one_reward_per_episode and bandit.would_meet(key, others)
 
 
 def required_columns(bandit: Bandit) -> list[str]:

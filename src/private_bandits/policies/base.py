@@ -172,6 +172,14 @@ class Policy(ABC, Generic[State]):
         """The same policy under another budget."""
         return replace(self, budget=budget)  # type: ignore[type-var]
 
+    def for_people(self, rewards: int) -> Self:
+        """Return the policy to run for people with so many rewards each, one in an episode at most.
+
+        Where releases hold earlier episodes again, rewards of one person in several episodes meet in one release and
+        cost more than each by itself. A policy may have another factor, or episodes of other lengths, for that.
+        """
+        return self
+
     @abstractmethod
     def start(self, low: float, high: float) -> State:
         """The state before the first decision, for rewards in [low, high]."""

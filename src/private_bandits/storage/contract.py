@@ -89,10 +89,19 @@ class StoredBandit(Protocol):
     def load(self, open_episode: Callable[[int, int, int], Episode]) -> tuple[PublicState, PrivateState]:
         """Return its state, but for the policy's. open_episode makes the empty sum of a key, number and dimension."""
 
-    def releases(self) -> Iterator[Release]:
+    @property
+    def opening(self) -> str | None:
+        """The text that the chain of its ledger begins with; None where a version stored it that had no chain."""
+
+    @property
+    def rows(self) -> int:
+        """How many releases it has."""
+
+    def releases(self, opening: str) -> Iterator[Release]:
         """Read the rows of its ledger, oldest first, without keeping all of them in memory.
 
-        They are read once and to the end, before `take_over`: the account of the door is charged with them.
+        They are read once and to the end, before `take_over`: the account of the door is charged with them. Rows that
+        are in no chain yet are put into the one that begins with `opening`.
         """
 
     @property

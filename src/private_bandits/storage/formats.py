@@ -2,7 +2,8 @@
 
 Format 1: versions 0.1 to 0.3. Format 2: up to 0.7, with actions that change. Format 3: 0.8, with earlier sums and
 arrivals in places of their own. Format 4: with checksums, and with the number of releases that the policy has learned.
-Format 5: with how decisions ended, and decisions that can be checked without reading each.
+Format 5: with how decisions ended, and decisions that can be checked without reading each. Format 6: with a ledger that
+is hash-chained, and with the episodes that people's rewards are in.
 """
 
 from __future__ import annotations
@@ -19,9 +20,19 @@ from private_bandits.storage.damage import ROW, Hidden, checksum, database_failu
 from private_bandits.storage.decisions import COLUMNS, FINGERPRINT, checked_rows
 from private_bandits.storage.ownership import PRESENCE
 
-FORMAT = 5
+FORMAT = 6
 CHECKED = 4
 """From this format on files have checksums, settings of their own, and a note of whether their log is needed."""
+LOOKED_UP = 5
+"""From this format on decisions and people are looked up one by one, and files say how decisions ended."""
+CHAINED = 6
+"""From this format on the ledger is hash-chained."""
+
+NEW_TABLES = (
+    "CREATE TABLE chain (opening TEXT NOT NULL, checksum INTEGER NOT NULL)",
+    "CREATE TABLE places (person TEXT PRIMARY KEY, episodes TEXT NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID",
+)
+"""Tables that format 5 did not have."""
 
 SCHEMA = (
     "CREATE TABLE settings (text TEXT NOT NULL, checksum INTEGER NOT NULL)",
@@ -37,10 +48,15 @@ SCHEMA = (
     " checksum INTEGER NOT NULL, PRIMARY KEY (key, label)) WITHOUT ROWID",
     "CREATE TABLE ledger (number INTEGER PRIMARY KEY, release TEXT NOT NULL, checksum INTEGER NOT NULL)",
     "CREATE TABLE people (person TEXT PRIMARY KEY, rewards INTEGER NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID",
+    *NEW_TABLES,
     PRESENCE,
 )
-COUNTED = ("decisions", "closed", "generations", "episodes", "kept", "ledger", "people")
-"""Tables whose checksums the total in `agent` is of. The others have one row each."""
+COUNTED = {
+    **dict.fromkeys(("decisions", "episodes", "kept", "ledger", "people"), CHECKED),
+    **dict.fromkeys(("closed", "generations"), LOOKED_UP),
+    "places": CHAINED,
+}
+"""Tables whose checksums the total in `agent` is of, and since which format. The others have one row each."""
 
 NO_AGENT = "is not an agent's file: name one that Agent(policy, path=...) made"
 RESTORE = ". Restore a backup only if nothing was released after it was made: it would be released anew"
@@ -58,7 +74,7 @@ class Contents:
     releases: how many there are. learned: how many of them the policy's state has learned. ended: how decisions ended,
     as JSON. decisions, people: of older formats; in this one they are looked up one by one. open, waiting: how many
     decisions are open, in all and by action. texts: how many of them name a person, and how many have actions of their
-    own. with_log: whether it was read with its log.
+    own. with_log: whether it was read with its log. opening: what the chain of the ledger begins with, if it has one.
     """
 
     version: int
@@ -79,6 +95,7 @@ class Contents:
     episodes: Hidden[list[Row]]
     kept: Hidden[list[Row]]
     people: Hidden[list[Row]]
+    opening: str | None = None
     with_log: bool = True
 
     @property
@@ -124,17 +141,21 @@ def read_contents(connection: sqlite3.Connection) -> Contents:
 
 
 def _read_checked(connection: sqlite3.Connection, version: int) -> Contents:
-    """Read formats 4 and 5, which have checksums."""
-    current = version == FORMAT
+    """Read formats 4 to 6, which have checksums."""
+    current = version >= LOOKED_UP
     _check_types(connection)
     (settings,) = _only(_rows(connection, "settings", "text"))
     learned, policy = _only(_rows(connection, "policy", "learned, text"))
     agent = _only(list(texts(connection.execute("SELECT * FROM agent"))))
-    fixed = checksum("settings", settings), checksum("policy", learned, policy)
+    opening: str | None = None
+    if version >= CHAINED:
+        (opening,) = _only(_rows(connection, "chain", "opening"))
+    fixed = fixed_checksums(settings, (learned, policy), opening)
     if agent[-1] != agent_checksum(agent[:-1], fixed):
         raise AgentFileInvalid("is damaged: the row of agent does not have its checksum")
     asked, generation, arrivals, *ended, total, _ = agent
-    looked_up = {"people": "person, rewards"} | ({"closed": "number, ending"} if current else {})
+    looked_up = {"people": "person, rewards", "closed": "number, ending", "places": "person, episodes"}
+    looked_up = {table: columns for table, columns in looked_up.items() if COUNTED[table] <= version}
     for table, columns in looked_up.items():
         query = f"SELECT {columns}, checksum FROM {table}"  # noqa: S608
         before: Any = None
@@ -142,7 +163,7 @@ def _read_checked(connection: sqlite3.Connection, version: int) -> Contents:
             if before is not None and key <= before:  # a row out of order would not be found when it is looked up
                 raise AgentFileInvalid(f"is damaged: the rows of {table} are out of order")
             before = key  # looked up one by one later, and checked now
-    _check_total(connection, total, current)
+    _check_total(connection, total, version)
     decisions = f"SELECT {COLUMNS}, checksum FROM decisions ORDER BY number"  # noqa: S608
     return Contents(
         version=version,
@@ -162,6 +183,7 @@ def _read_checked(connection: sqlite3.Connection, version: int) -> Contents:
         episodes=Hidden(_rows(connection, "episodes", "key, private", "key")),
         kept=Hidden(_rows(connection, "kept", "key, number, label, private", "key, number")),
         people=Hidden([] if current else _rows(connection, "people", "person, rewards", "person")),
+        opening=opening,
     )
 
 
@@ -179,11 +201,11 @@ def _table_info(connection: sqlite3.Connection, table: str) -> list[Row]:
     return connection.execute(f"PRAGMA table_info({table})").fetchall()
 
 
-def _check_total(connection: sqlite3.Connection, total: int, current: bool) -> None:
+def _check_total(connection: sqlite3.Connection, total: int, version: int) -> None:
     """Refuse a file in which rows are missing, or from another time."""
     found = 0
-    for table in COUNTED if current else [name for name in COUNTED if name not in ("closed", "generations")]:
-        own = FINGERPRINT if current and table == "decisions" else "0"
+    for table in [name for name, since in COUNTED.items() if since <= version]:
+        own = FINGERPRINT if version >= LOOKED_UP and table == "decisions" else "0"
         query = f"SELECT coalesce(sum(checksum + {ROW} + {own}), 0) FROM {table}"  # noqa: S608
         found += connection.execute(query).fetchone()[0]
     if found != total:
@@ -205,12 +227,18 @@ def _waiting(connection: sqlite3.Connection, asked: int, generation: int) -> lis
     return connection.execute("SELECT action, count(*) FROM decisions GROUP BY action").fetchall()
 
 
-def agent_checksum(columns: Row, others: tuple[int, int]) -> int:
+def agent_checksum(columns: Row, others: tuple[int, ...]) -> int:
     """Return the checksum of the row of agent.
 
-    others: those of settings and policy. With them nothing of another agent's file fits, as its salt is another.
+    others: `fixed_checksums`. With them nothing of another agent's file fits, as its salt is another.
     """
     return checksum("agent", *columns, *others)
+
+
+def fixed_checksums(settings: str, policy: tuple[int, str], opening: str | None) -> tuple[int, ...]:
+    """Return the checksums of what the file has one row of: settings, policy, and what its chain begins with."""
+    found = checksum("settings", settings), checksum("policy", *policy)
+    return found if opening is None else (*found, checksum("chain", opening))
 
 
 def _rows(connection: sqlite3.Connection, table: str, columns: str, order: str = "rowid") -> list[Row]:

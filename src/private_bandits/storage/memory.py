@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from private_bandits.ledger import Release
 from private_bandits.mechanism.episode import Episode
@@ -24,6 +24,7 @@ class MemoryStore:
         self._offers: dict[str, Offer] = {}  # private ones
         self._endings: dict[int, Ending] = {}  # other than told
         self._rewards_of: dict[str, int] = {}
+        self._places_of: dict[str, Mapping[int, int]] = {}
         self._releases: list[Release] = []
         self.find = self._open.get  # the dictionary's own method, in a call that everyone waits for
 
@@ -75,6 +76,14 @@ class MemoryStore:
     def count_rewards_of(self, person: str, more: int) -> None:
         """Count so many more of this person's rewards."""
         self._rewards_of[person] = self.rewards_of(person) + more
+
+    def places_of(self, person: str) -> Mapping[int, int]:
+        """Return the episodes that this person's rewards were in when the last one was taken."""
+        return self._places_of.get(person, {})
+
+    def put_places_of(self, person: str, places: Mapping[int, int]) -> None:
+        """Note the open episodes that this person's rewards are in."""
+        self._places_of[person] = places
 
     def releases(self, first: int, last: int) -> Sequence[Release]:
         """Return the rows of the ledger from one number to another, both included, as far as there are."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from private_bandits.ledger import Release
 from private_bandits.policies.waiting import Waiting
 from private_bandits.state import PrivateState, PublicState
 from private_bandits.storage.decisions import OpenDecisions
-from private_bandits.storage.formats import FORMAT, refuse_damage
+from private_bandits.storage.formats import CHAINED, refuse_damage
 from private_bandits.storage.ownership import OwnedFile, check_agents_file
 from private_bandits.storage.parsing import OpenEpisode, load_endings, load_settings, load_sums
 from private_bandits.storage.reading import read_file, stored_releases
@@ -47,9 +48,21 @@ class AgentFile:
         """Let others have the file."""
         self._owned.close()
 
-    def releases(self) -> Iterator[Release]:
+    @property
+    def opening(self) -> str | None:
+        """The text that the chain of its ledger begins with; None of files of versions that had no chain."""
+        return self._contents.opening
+
+    @property
+    def rows(self) -> int:
+        """How many releases it has."""
+        return self._contents.releases
+
+    def releases(self, opening: str) -> Iterator[Release]:
         """Read the rows of the ledger, oldest first, once and to the end. Not all of them stay in memory."""
-        return self._rows.read(stored_releases(self._path, self._contents), self._contents.version < FORMAT)
+        self._chain_opening = opening
+        rows = stored_releases(self._path, self._contents)
+        return self._rows.read(rows, None if self._contents.version >= CHAINED else opening)
 
     def load(self, open_episode: OpenEpisode) -> tuple[PublicState, PrivateState]:
         """Return the state as it was committed last, but for the policy's. open_episode makes the empty sums."""
@@ -106,5 +119,6 @@ class AgentFile:
         read, there = len(self._rows), self._contents.releases
         if read != there:
             raise AssertionError(f"{read} of {there} releases were read, and the file is to be taken over")
-        taken = Taken(self._contents, self._public.ended, self._private.episodes, self._decisions, self._rows)
+        contents = replace(self._contents, opening=self._chain_opening)
+        taken = Taken(contents, self._public.ended, self._private.episodes, self._decisions, self._rows)
         return refuse_damage(str(self._path), lambda: SqliteStore.resume(self._path, self._owned, taken))

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import FEW, Part, Release, label_span
+from private_bandits.ledger.chain import digest
 from private_bandits.mechanism.episode import label_of
 from private_bandits.storage.damage import checksum
 
@@ -29,19 +31,23 @@ class LedgerRows:
         self._count = 0
         self._latest: list[Release] = []
 
-    def read(self, stored: Iterable[StoredRow], older_file: bool) -> Iterator[Release]:
-        """Read all rows, oldest first. older_file: the whole file is going to be written anew, and these with it."""
+    def read(self, stored: Iterable[StoredRow], opening: str | None) -> Iterator[Release]:
+        """Read all rows, oldest first.
+
+        opening: the text that their chain is to begin with, for rows of earlier versions, which are in none yet. These
+        are going to be written anew.
+        """
         rewards: dict[str, int] = {}
+        last = "" if opening is None else digest(opening)
         for number, text in stored:
-            data = json.loads(text)
-            has_parts = "parts" in data
-            row = Release.from_dict(data if has_parts else _with_parts(data, rewards))
+            if opening is None:
+                row = Release.from_text(text)
+            else:
+                row = replace(_older_row(text, rewards), previous=last)
+                last = digest(row.text)
+                self.older[number] = row, checksum("ledger", number, text)
             if row.number != number:
                 raise InvalidInput("a row of the ledger is in the wrong place")
-            if not has_parts:
-                rewards |= rewards_by_label(row)
-            if older_file or not has_parts:
-                self.older[number] = row, checksum("ledger", number, text)
             self.append(row)
             yield row
 
@@ -58,11 +64,7 @@ class LedgerRows:
     def between(self, first: int, last: int, look_up: Callable[[int, int], Iterable[StoredRow]]) -> Sequence[Release]:
         """Return the rows from one number to another. look_up: reads those that are not at hand from the file."""
         before = self._count - len(self._latest)  # so many are not at hand
-        found = (
-            [Release.from_dict(json.loads(text)) for _, text in look_up(first, min(last, before))]
-            if (first <= before)
-            else []
-        )
+        found = [Release.from_text(text) for _, text in look_up(first, min(last, before))] if (first <= before) else []
         return found + self._latest[max(first - before - 1, 0) : max(last - before, 0)]
 
 
@@ -71,6 +73,16 @@ def rewards_by_label(row: Release) -> dict[str, int]:
     if len(row.episodes) == 1:
         return dict.fromkeys(row.episodes, row.all_rewards)
     return {part.episode: part.rewards for part in row.parts if part.new}
+
+
+def _older_row(text: str, rewards: dict[str, int]) -> Release:
+    """Return a row of an earlier version as rows are now. rewards: as for _with_parts; those of this row are added."""
+    data = json.loads(text)
+    has_parts = "parts" in data
+    row = Release.from_dict(data if has_parts else _with_parts(data, rewards))
+    if not has_parts:
+        rewards |= rewards_by_label(row)
+    return row
 
 
 def _with_parts(data: Mapping[str, Any], rewards: Mapping[str, int]) -> dict[str, Any]:

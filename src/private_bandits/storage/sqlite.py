@@ -22,7 +22,7 @@ from private_bandits.state import Ending, Endings, OpenDecision, PublicState, Se
 from private_bandits.storage.contract import StoreFailed, read_failed, write_failed
 from private_bandits.storage.damage import ROW, Hidden, checksum, database_failure, total
 from private_bandits.storage.decisions import COLUMNS, OpenDecisions, checked_rows, checksum_share
-from private_bandits.storage.formats import FORMAT, Contents, Row, agent_checksum, refuse_damage
+from private_bandits.storage.formats import CHAINED, LOOKED_UP, Contents, Row, agent_checksum, refuse_damage
 from private_bandits.storage.ownership import (
     LOG_NEEDED,
     OwnedFile,
@@ -36,6 +36,7 @@ from private_bandits.storage.tables import (
     PLACES,
     UPDATE_AGENT,
     Statement,
+    chained_tables,
     empty_tables,
     inserted,
     runs,
@@ -72,6 +73,7 @@ class SqliteStore:
         path: Path,
         owned: OwnedFile,
         settings: str,
+        opening: str,
         generation: int,
         decisions: OpenDecisions,
         rows: LedgerRows,
@@ -79,7 +81,8 @@ class SqliteStore:
     ) -> None:
         self.path = path
         self._owned = owned
-        self._settings, self._settings_checksum = settings, checksum("settings", settings)
+        self._settings, self._opening = settings, opening
+        self._settings_checksum, self._chain_checksum = checksum("settings", settings), checksum("chain", opening)
         self._generation = generation
         self._decisions = decisions
         self._rows = rows
@@ -96,15 +99,16 @@ class SqliteStore:
         self.forget()
 
     @classmethod
-    def create(cls, path: Path, settings: Settings, state: str) -> SqliteStore:
+    def create(cls, path: Path, settings: Settings, state: str, opening: str) -> SqliteStore:
         """Make a new file, readable by its owner alone. Refused where an agent's file stands already.
 
-        state: of the policy, as JSON.
+        state: of the policy, as JSON. opening: what the chain of the ledger begins with.
         """
         make_private_file(path)
         place = path.absolute()
         text = json.dumps(settings.to_dict())
-        store = cls(place, OwnedFile(place), text, 1, OpenDecisions(settings, 1, 0), LedgerRows(), Endings())
+        decisions = OpenDecisions(settings, 1, 0)
+        store = cls(place, OwnedFile(place), text, opening, 1, decisions, LedgerRows(), Endings())
         try:
             refuse_damage(str(path), lambda: store._owned.connect(new=True))
             store._initialise(state)
@@ -121,14 +125,17 @@ class SqliteStore:
             raise AgentFileExists(f"{self.path} exists: resume it with Agent.open({str(self.path)!r})")
         policy = (0, state)
         self._policy_checksum = checksum("policy", *policy)
-        self._run([*empty_tables(self._settings), inserted("policy", [policy])], 0, synchronous="FULL", owner=0)
+        tables = empty_tables(self._settings, self._opening)
+        self._run([*tables, inserted("policy", [policy])], 0, synchronous="FULL", owner=0)
         self._owned.fold_log()
 
     @classmethod
     def resume(cls, path: Path, owned: OwnedFile, taken: Taken) -> SqliteStore:
         """Take a file over that was read and checked. A file of an older format is rewritten in this one."""
         found = taken.contents
-        store = cls(path, owned, found.settings, found.generation + 1, taken.decisions, taken.rows, taken.ended)
+        assert found.opening is not None
+        generation = found.generation + 1
+        store = cls(path, owned, found.settings, found.opening, generation, taken.decisions, taken.rows, taken.ended)
         store._kept = {key: episode.kept for key, episode in taken.episodes.items() if episode.kept}
         owned.connect(new=False)
         store._take_over(found)
@@ -137,8 +144,8 @@ class SqliteStore:
     def _take_over(self, found: Contents) -> None:
         """Write the new owner's generation, and remember the checksums of what is going to change."""
         self._total, self._arrivals = found.total, found.arrivals
-        older = found.version < FORMAT
-        statements = self._new_tables(found) if older else self._rewritten_rows()
+        older = found.version < LOOKED_UP
+        statements = self._new_tables(found) if older else self._chained_tables(found)
         for table, rows in (("episodes", found.episodes), ("kept", found.kept)):
             for row in rows.value:
                 self._checksums[table, PLACES[table](row)] = checksum(table, *row)
@@ -149,11 +156,14 @@ class SqliteStore:
         self._owned.fold_log()
         self._rows.older = {}
 
-    def _rewritten_rows(self) -> list[Statement]:
-        """Write the rows of the ledger anew that are not as this version writes them."""
+    def _chained_tables(self, found: Contents) -> list[Statement]:
+        """Put the rows of the ledger into a chain, if they are in none."""
+        if found.version >= CHAINED:
+            return []
         older = self._rows.older
         self._total -= total(before for _, before in older.values())
         return [
+            *chained_tables(self._opening),
             ("DELETE FROM ledger WHERE number = ?", Hidden([(number,) for number in older])),
             self._put("ledger", [_ledger_row(row) for row, _ in older.values()]),
         ]
@@ -162,7 +172,7 @@ class SqliteStore:
         """Replace the tables of an older format by those of this one, with the same rows and their checksums."""
         names = [name.decode() for (name,) in self.connection.execute("SELECT name FROM sqlite_master")]
         statements: list[Statement] = [(f"DROP TABLE {name}", None) for name in names if not name.startswith("sqlite_")]
-        statements += empty_tables(found.settings)
+        statements += empty_tables(found.settings, self._opening)
         statements.append(inserted("policy", [(found.learned, found.policy)]))
         statements.append(inserted("decisions", found.decisions.value))
         self._total = sum(map(checksum_share, found.decisions.value))
@@ -296,11 +306,26 @@ class SqliteStore:
         """Count so many more of this person's rewards. Lookups see it at once, the file with the next write."""
         self._people[person] = self.rewards_of(person) + more
 
+    def places_of(self, person: str) -> Mapping[int, int]:
+        """Return the episodes that this person's rewards were in when the last one was taken, pending ones too."""
+        if person in self._places:
+            return self._places[person]
+        for row in self._looked_up("places", "person, episodes", "person", person):
+            self._checksums["places", person] = checksum("places", *row)
+            return {int(key): number for key, number in json.loads(row[1]).items()}
+        return {}
+
+    def put_places_of(self, person: str, places: Mapping[int, int]) -> None:
+        """Note the open episodes that this person's rewards are in. The file has them with the next write."""
+        self.places_of(person)  # so that the checksum of a row that stands there is known
+        self._places[person] = places
+
     def forget(self) -> None:
         """Drop what is pending."""
         self._summed: dict[int, Episode] = {}
         self._released: list[Release] = []
         self._people: dict[str, int] = {}
+        self._places: dict[str, Mapping[int, int]] = {}
         self._policy_row = None
 
     # Making it lasting.
@@ -370,6 +395,9 @@ class SqliteStore:
             statements.append(self._put("ledger", map(_ledger_row, self._released)))
         if self._people:
             statements.append(self._put("people", self._people.items()))
+        if self._places:
+            places = [(person, json.dumps(episodes)) for person, episodes in self._places.items()]
+            statements.append(self._put("places", places))
         self._ended = json.dumps(vars(public.ended))
         self._run(statements, public.asked, synchronous)
         self.forget()
@@ -449,9 +477,9 @@ class SqliteStore:
     def _agent_row(self, asked: int, owner: int | None) -> Row:
         """Return what the row of agent is to hold, and the generation that it has now."""
         columns = (asked, self._generation, self._arrivals, self._ended, self._total)
-        own = agent_checksum(columns, (self._settings_checksum, self._policy_checksum))
+        own = agent_checksum(columns, (self._settings_checksum, self._policy_checksum, self._chain_checksum))
         return *columns, own, self._generation if owner is None else owner
 
 
 def _ledger_row(row: Release) -> Row:
-    return row.number, json.dumps(row.to_dict())
+    return row.number, row.text

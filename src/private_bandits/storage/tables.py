@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from operator import itemgetter
 
 from private_bandits.storage.damage import Hidden, checksum
-from private_bandits.storage.formats import FORMAT, SCHEMA, Row
+from private_bandits.storage.formats import FORMAT, NEW_TABLES, SCHEMA, Row
 from private_bandits.storage.ownership import APPLICATION_ID
 
 Statement = tuple[str, Hidden[list[Row]] | None]
@@ -32,6 +32,8 @@ INSERT = {
         "kept": 5,
         "ledger": 3,
         "people": 3,
+        "chain": 2,
+        "places": 3,
     }.items()
 }
 PLACES = {name: itemgetter(0, 2) if name == "kept" else itemgetter(0) for name in INSERT}
@@ -58,13 +60,20 @@ def inserted(table: str, rows: Iterable[Row]) -> Statement:
     return INSERT[table], Hidden([(*row, checksum(table, *row)) for row in rows])
 
 
-def empty_tables(settings: str) -> list[Statement]:
+def chained_tables(opening: str) -> list[Statement]:
+    """Make the tables that a file of format 5 lacks, and note what the chain of its ledger begins with."""
+    version: Statement = (f"PRAGMA user_version = {FORMAT}", None)
+    return [*((statement, None) for statement in NEW_TABLES), version, inserted("chain", [(opening,)])]
+
+
+def empty_tables(settings: str, opening: str) -> list[Statement]:
     """Make the tables of a new file."""
     return [
         *((statement, None) for statement in SCHEMA),
         (f"PRAGMA application_id = {APPLICATION_ID}", None),
         (f"PRAGMA user_version = {FORMAT}", None),
         inserted("settings", [(settings,)]),
+        inserted("chain", [(opening,)]),
         ("INSERT INTO agent VALUES (0, 0, NULL, '', 0, 0)", None),
         ("INSERT INTO presence VALUES (1)", None),
     ]

@@ -1,0 +1,344 @@
+"""Checks a ledger from its texts alone: the chain, the cost of each release, the cost to rewards and to people.
+
+Everything is computed anew, by formulas of this module and in exact fractions, from the opening and the rows. It needs
+no agent and no data. `BLIND` lists what cannot be seen from here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from private_bandits.budget import BUDGETS, Budget
+from private_bandits.ledger.chain import canonical, digest, short_head
+from private_bandits.ledger.people import PersonCost, Releases, worst_person
+from private_bandits.ledger.placements import factor_cost, tree_cost
+from private_bandits.ledger.rows import Release, label_span
+
+CHECKED = (
+    "each text holds the hash of the text before it, from the opening to the head",
+    "the numbers of the rows have no gap, and no episode was released twice",
+    "each release holds the episodes that the settings say, with their multipliers and their numbers of rewards",
+    "the noise of each release is wide enough for its sensitivity, and as wide as the row says",
+    "what a row says it cost is not less than what its noise and its sensitivity make it",
+    "no reward costs more than was promised, over all of its releases",
+    "no person costs more than was promised, in the dearest placement of the rewards that a person may have",
+)
+BLIND = (
+    "whether noise was drawn at all, and drawn from the distribution that the rows name: who holds the raw outcomes "
+    "can test that",
+    "whether the weights of the rewards were within the sensitivity that a row states, where they are vectors",
+    "whether the limit for each person was kept, and whether people were who they said they were",
+    "whether rewards, or whether they arrived, were chosen after the outcome was known",
+    "whether a copy of the agent's state was released elsewhere, with noise of its own",
+    "rows after the last one here, unless a later head is known",
+)
+ROUNDING = Fraction(1, 10**9)
+"""Relative difference that floats may leave between a standard deviation and the scale that it follows from."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is off. row: its number; 0: the opening; None: the ledger as a whole."""
+
+    row: int | None
+    words: str
+
+    def __str__(self) -> str:
+        place = "the ledger" if self.row is None else "the opening" if self.row == 0 else f"row {self.row}"
+        return f"{place}: {self.words}"
+
+
+@dataclass
+class Verification:
+    """The result of checking a ledger.
+
+    rows: how many there are. head: the head of the chain as recomputed. findings: what is off; none is good news.
+    reward_cost, promised_reward: the cost to the dearest reward so far, exactly, and the most that was promised.
+    person_cost, promised_person: the same for the worst person; None where people have no limit.
+    settings, plan: of the opening. notes: what a reader has to know. releases: rows by the sum that they are of.
+    """
+
+    rows: int = 0
+    head: str = ""
+    findings: list[Finding] = field(default_factory=list)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    plan: Any = None
+    noise: str = ""
+    private: bool = False
+    reward_cost: Fraction = Fraction(0)
+    promised_reward: float = math.inf
+    person_cost: PersonCost | None = None
+    promised_person: float | None = None
+    notes: list[str] = field(default_factory=list)
+    releases: list[Release] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is off."""
+        return not self.findings
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data. Exact costs are texts such as "1/10"."""
+        person = self.person_cost
+        return {
+            "ok": self.ok,
+            "rows": self.rows,
+            "head": self.head,
+            "findings": [{"row": finding.row, "words": finding.words} for finding in self.findings],
+            "noise": self.noise,
+            "private": self.private,
+            "reward_cost": str(self.reward_cost),
+            "reward_cost_float": float(self.reward_cost),
+            "promised_reward": "inf" if math.isinf(self.promised_reward) else self.promised_reward,
+            "person_cost": None if person is None else str(person.cost),
+            "person_cost_float": None if person is None else float(person.cost),
+            "person_cost_is_exact": None if person is None else person.exact,
+            "worst_placement": None if person is None else dict(person.placement),
+            "promised_person": self.promised_person,
+            "settings": dict(self.settings),
+            "plan": self.plan,
+            "notes": self.notes,
+            "checked": list(CHECKED),
+            "not_seen": list(BLIND),
+        }
+
+    def __str__(self) -> str:
+        if not self.ok:
+            return "\n".join(["Something is off.", *(f"- {finding}" for finding in self.findings)])
+        return f"{self.rows} rows, head {self.head}: everything that a ledger shows is in order."
+
+
+def verify_lines(text: str, known_head: str | None = None) -> Verification:
+    """Check a ledger that `Ledger.to_jsonl` exported.
+
+    Args:
+        text: The whole file.
+        known_head: A head that was noted earlier, in a statement for instance. The ledger must contain it.
+    """
+    lines = text.split("\n")
+    head = lines[-2] if len(lines) > 2 else ""
+    found = verify_texts(lines[0], lines[1 : max(1, len(lines) - 2)], known_head)
+    if lines[-1] or head != canonical({"head": found.head}):
+        found.findings.append(
+            Finding(None, f"it does not end with its own head, {found.head}: its last row was changed, or it was cut")
+        )
+    return found
+
+
+def verify_texts(opening: str, texts: Iterable[str], known_head: str | None = None) -> Verification:
+    """Check a ledger from the text that it began with and the texts of its rows."""
+    check = _Check(opening)
+    for text in texts:
+        check.row(text)
+    return check.result(known_head)
+
+
+class _Check:
+    """One pass over a ledger."""
+
+    def __init__(self, opening: str) -> None:
+        self.found = Verification()
+        self._last_hash = digest(opening)
+        self._heads = [short_head(0, self._last_hash)]
+        self._releases = Releases()
+        self._costs: defaultdict[tuple[str, int], Fraction] = defaultdict(Fraction)
+        self._newest: dict[str, int] = {}
+        self._known = False
+        try:
+            self._facts = _Facts(json.loads(opening))
+            self._known = True
+        except Exception:
+            self.found.findings.append(Finding(0, "it cannot be read: it is no opening of a ledger, or was changed"))
+
+    def row(self, text: str) -> None:
+        """Check one row, and take it into the sums. Only the first row that is off is told of each kind."""
+        number = len(self._heads)
+        try:
+            row = Release.from_text(text)
+        except Exception:
+            self._off(number, "it cannot be read: it is no row of a ledger, or was changed")
+            row = None
+        if row is not None:
+            if row.previous != self._last_hash:
+                self._off(number, "it does not hold the hash of the text before it: one of the two was changed")
+            for words in self._wrong(row, number):
+                self._off(number, words)
+            self._charge(row)
+            self.found.releases.append(row)
+        self._last_hash = digest(text)
+        self._heads.append(short_head(number, self._last_hash))
+
+    def _off(self, number: int, words: str) -> None:
+        if all(finding.words != words for finding in self.found.findings):
+            self.found.findings.append(Finding(number, words))
+
+    def _wrong(self, row: Release, number: int) -> Iterator[str]:
+        """Say everything that is off with a row by itself, and with its place among the others."""
+        if row.number != number:
+            yield f"it has the number {row.number}, and number {number} comes next"
+        if self._known:
+            yield from self._facts.wrong_noise(row)
+            yield from self._facts.wrong_parts(row, self._newest, self._releases.sizes)
+
+    def _charge(self, row: Release) -> None:
+        """Add up what a release costs the rewards in it, and remember what was released."""
+        for label, multiplier in row.episodes.items():
+            key, first, last = label_span(label)
+            cost = Fraction(row.calibrated) if math.isfinite(row.calibrated) else Fraction(0)
+            size = abs(Fraction(multiplier))
+            for episode in range(first, last + 1):
+                self._costs[key, episode] += cost * (size**2 if row.noise == "gaussian" else size)
+        for part in row.parts:
+            if part.new:
+                key, _, last = label_span(part.episode)
+                self._newest[key] = max(last, self._newest.get(key, 0))
+        if row.noise != "none":
+            self._releases.add(row)
+
+    def result(self, known_head: str | None) -> Verification:
+        """Compare the sums with the promise, and the chain with a known head."""
+        found = self.found
+        found.rows, found.head = len(self._heads) - 1, self._heads[-1]
+        found.reward_cost = max(self._costs.values(), default=Fraction(0))
+        if known_head is not None and known_head not in self._heads:
+            found.findings.append(Finding(None, _missing_head(known_head, found.rows)))
+        if self._known:
+            self._facts.fill_in(found)
+            if found.private:
+                self._compare(found)
+        return found
+
+    def _compare(self, found: Verification) -> None:
+        facts = self._facts
+        if found.reward_cost > Fraction(found.promised_reward):
+            words = f"a reward costs {float(found.reward_cost):.6g}, and {found.promised_reward:.6g} was promised"
+            found.findings.append(Finding(None, words))
+        if facts.limit is None:
+            return
+        worst = worst_person(self._releases, facts.limit, facts.one_per_episode)
+        ever = facts.person_cost_ever()
+        if not worst.exact and ever < worst.cost:  # no placement that the agent takes ever costs more
+            worst = PersonCost(ever, False, {})
+        found.person_cost = worst
+        assert found.promised_person is not None
+        if worst.cost > Fraction(found.promised_person):
+            words = f"a person costs {worst.rounded:.6g}, and {found.promised_person:.6g} was promised"
+            found.findings.append(Finding(None, words))
+
+
+def _missing_head(head: str, rows: int) -> str:
+    number = head.partition("-")[0]
+    if number.isdecimal() and int(number) > rows:
+        return f"the head {head} is of {number} rows, and there are {rows}: rows were cut off"
+    return f"the head {head} is none of this ledger: rows were rewritten, or it is of another ledger"
+
+
+def _above(exact: Fraction) -> float:
+    """Return a float that is not below the exact number."""
+    nearest = float(exact)
+    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+
+
+class _Facts:
+    """The public facts that an opening states."""
+
+    def __init__(self, opening: Mapping[str, Any]) -> None:
+        self.settings: Mapping[str, Any] = opening["settings"]
+        self._opening = opening
+        self._noise, self._private, self._steps = opening["noise"], opening["private"], opening["steps"]
+        self._level = math.inf if opening["level"] == "inf" else float(opening["level"])
+        self.limit: int | None = self.settings["max_rewards_per_person"]
+        self.one_per_episode: bool = self.settings.get("one_reward_per_episode", False)
+        self._tree_levels: int = self.settings["tree_levels"]
+        factor = opening["factor"]
+        self._multipliers, self._unit, self._cap = ((1,), 1, 1) if factor is None else (tuple(factor[0]), *factor[1:])
+        self._low, self._high = self.settings["reward_range"]
+        budget = dict(self.settings["policy"]["budget"])
+        self._budget: Budget = BUDGETS[budget.pop("kind")](**budget)
+
+    def fill_in(self, found: Verification) -> None:
+        """Note what was promised."""
+        found.settings, found.plan = self.settings, self._opening["plan"]
+        found.noise, found.private = self._noise, self._private
+        chained = self._opening.get("chained")
+        if chained is not None:
+            found.notes.append(
+                f"rows 1 to {chained['rows']} were written by an earlier version and chained on {chained['on']}: "
+                "nothing before that day is vouched for"
+            )
+        if not self._private:
+            found.notes.append("nothing is promised: there is no noise, or it comes from a seed")
+            return
+        budget = self._budget.level
+        per_reward = self.settings["unit"] == "reward"
+        found.promised_reward = budget if per_reward else _above(Fraction(self._level) * self._reward_cost())
+        if self.limit is not None:
+            found.promised_person = _above(self.person_cost_ever()) if per_reward else budget
+
+    def _reward_cost(self) -> Fraction:
+        """Return the cost to a reward in all of its releases, in units of one release."""
+        if self._tree_levels > 1:
+            return Fraction(self._tree_levels)
+        return Fraction(sum(c * c for c in self._multipliers), self._unit**2)
+
+    def person_cost_ever(self) -> Fraction:
+        """Return the most that all rewards of a person ever cost, in the dearest placement that is taken."""
+        assert self.limit is not None
+        level, limit = Fraction(self._level), self.limit
+        if self._noise == "laplace":
+            return level * limit * (self._tree_levels or 1)
+        if not self.one_per_episode:
+            return level * limit**2 * self._reward_cost()
+        if self._tree_levels > 1:
+            return level * tree_cost(self._tree_levels, limit)
+        return level * factor_cost(self._multipliers, self._unit, self._cap, limit)
+
+    def wrong_noise(self, row: Release) -> Iterator[str]:
+        """Say what is off with the noise of a row."""
+        if (row.noise, row.private, row.steps) != (self._noise, self._private, self._steps):
+            yield "its kind of noise, its grid, or whether it is private differs from the opening"
+            return
+        if row.noise == "none":
+            return
+        moved = Fraction(row.sensitivity) / Fraction(row.scale)
+        cost = moved if row.noise == "laplace" else moved**2 / 2
+        if cost > Fraction(row.calibrated):
+            yield f"it says that it cost {row.calibrated:.6g}; its noise and its sensitivity make it {float(cost):.6g}"
+        if Fraction(row.calibrated) > Fraction(self._level):
+            yield f"it cost {row.calibrated:.6g}, and a release may cost {self._level:.6g}"
+        sd = Fraction(self._high - self._low) / row.steps / Fraction(row.unit) * Fraction(row.scale)
+        sd *= Fraction(math.sqrt(2)) if row.noise == "laplace" else 1
+        if abs(Fraction(row.noise_sd) - sd) > ROUNDING * sd:
+            yield "its standard deviation is not that of its noise"
+        if len(row.values) == 1 and row.sensitivity < row.steps * self._unit:
+            yield f"its sensitivity of {row.sensitivity} is less than one reward moves the sum by"
+
+    def wrong_parts(self, row: Release, newest: Mapping[str, int], sizes: Mapping[Any, int]) -> Iterator[str]:
+        """Say what is off with the episodes of a row. newest: the last one of each sum so far; sizes: of all."""
+        new = [part for part in row.parts if part.new]
+        for part in new:
+            key, first, last = label_span(part.episode)
+            if last <= newest.get(key, 0):
+                yield f"episode {part.episode} was released before"
+            elif (first, last) != (newest.get(key, 0) + 1,) * 2 or key != str(part.key):
+                yield f"episode {part.episode} does not come next"
+        if self._tree_levels > 1:
+            return
+        key, _, last = label_span(new[0].episode)
+        place = last if self._cap is None else (last - 1) % self._cap + 1
+        again = self._multipliers[1 : min(place, len(self._multipliers))] if len(new) == 1 else ()
+        expected = [(f"{key}/{last - k}", c / self._unit) for k, c in enumerate(again, 1)]
+        if [(part.episode, part.multiplier) for part in row.parts if not part.new] != expected:
+            yield "it holds other episodes again than the settings say"
+        elif any(sizes.get((key, last - k)) != part.rewards for k, part in enumerate(row.parts) if not part.new):
+            yield "it counts other rewards than the earlier rows"
+        if dict(row.episodes) != {part.episode: part.multiplier for part in row.parts}:
+            yield "it charges other episodes than it holds"
+        if any(part.multiplier != 1 for part in new):
+            yield "a new episode does not have the multiplier one"

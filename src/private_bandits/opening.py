@@ -1,0 +1,49 @@
+"""The opening of a ledger: everything public that was fixed before the first reward. The chain begins with it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from private_bandits.errors import AgentFileInvalid
+from private_bandits.ledger.chain import canonical
+from private_bandits.mechanism.release import Door
+from private_bandits.plain_data import json_number
+from private_bandits.state import Settings
+
+LEDGER_FORMAT = 1
+"""The form of openings and rows. A version that writes others has another number."""
+
+
+def opening_text(settings: Settings, door: Door, plan: Any = None, chained_rows: int | None = None) -> str:
+    """Return the opening of an agent's ledger.
+
+    Args:
+        settings: Of the agent. Its salt stays out.
+        door: Of the agent: the noise of its releases.
+        plan: Of the trial, as plain data, if there is one.
+        chained_rows: The rows that a file of an earlier version has, which is chained today; None: a new ledger.
+    """
+    factor = settings.run_policy.factor
+    facts: dict[str, Any] = {
+        "ledger": LEDGER_FORMAT,
+        "settings": settings.public_dict(),
+        "noise": door.budget.noise,
+        "private": door.secret,
+        "level": json_number(door.level),
+        "steps": door.grid.steps,
+        "factor": None if factor is None else [list(factor.multipliers), factor.unit, factor.cap],
+        "plan": plan,
+    }
+    if chained_rows is not None:
+        facts["chained"] = {"on": datetime.now(UTC).date().isoformat(), "rows": chained_rows}
+    return canonical(facts)
+
+
+def check_opening(opening: str, settings: Settings) -> None:
+    """Refuse a file whose settings are not those that its ledger began with."""
+    stored = json.loads(opening)["settings"]
+    own = json.loads(canonical(settings.public_dict()))
+    if any(own.get(name) != value for name, value in stored.items()):
+        raise AgentFileInvalid("is damaged: its settings are not those that its ledger began with")
