@@ -20,7 +20,7 @@ import numpy as np
 
 import private_bandits as pb
 from private_bandits.budget import Budget
-from private_bandits.experiments.estimates import Estimate, price
+from private_bandits.experiments.analysis.estimates import Estimate, price
 from private_bandits.instances import contextual_instance, linear_instance
 from private_bandits.policies import Policy
 

@@ -19,12 +19,12 @@ from rich.console import Console
 
 import private_bandits as pb
 from private_bandits.errors import InvalidInput
-from private_bandits.experiments import drawing
 from private_bandits.experiments import reproduce as command
-from private_bandits.experiments.build import study_of
-from private_bandits.experiments.data import EXPERIMENTS, Experiment
-from private_bandits.experiments.files import Folder
 from private_bandits.experiments.outcome import Outcome
+from private_bandits.experiments.run.build import study_of
+from private_bandits.experiments.run.data import EXPERIMENTS, Experiment
+from private_bandits.experiments.run.results_folder import Folder
+from private_bandits.experiments.show import drawing
 from tests.experiments.small import FINITE, LINEAR, PLACEMENT, contextual
 from tests.interruptible import hears_interrupts
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from private_bandits.experiments.experiment import Experiment
+from private_bandits.experiments.run.experiment import Experiment
 from private_bandits.plain_data import json_number
 
 if TYPE_CHECKING:

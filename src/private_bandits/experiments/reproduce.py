@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 from private_bandits import __version__
 from private_bandits.checks import large_number
 from private_bandits.errors import InvalidInput
-from private_bandits.experiments.build import Study
-from private_bandits.experiments.cache import LIBRARIES, Cache, version_of
-from private_bandits.experiments.data import EXPERIMENTS
-from private_bandits.experiments.drawing import Painters
-from private_bandits.experiments.experiment import Entry, Experiment
-from private_bandits.experiments.files import Folder
+from private_bandits.experiments.analysis.verdicts import judge
 from private_bandits.experiments.outcome import Outcome
-from private_bandits.experiments.report import write as write_report
-from private_bandits.experiments.runner import Compute, Plan, plan, run
-from private_bandits.experiments.settings import RHOS_PLACEMENT
-from private_bandits.experiments.verdicts import judge
+from private_bandits.experiments.run.build import Study
+from private_bandits.experiments.run.cache import LIBRARIES, Cache, version_of
+from private_bandits.experiments.run.data import EXPERIMENTS
+from private_bandits.experiments.run.experiment import Entry, Experiment
+from private_bandits.experiments.run.results_folder import Folder
+from private_bandits.experiments.run.runner import Compute, Plan, plan, run
+from private_bandits.experiments.run.settings import RHOS_PLACEMENT
+from private_bandits.experiments.show.drawing import Painters
+from private_bandits.experiments.show.report import write as write_report
 from private_bandits.loading import require
 from private_bandits.plain_data import json_number
 from private_bandits.progress import progress as progress_bar
@@ -144,7 +144,7 @@ def _where(processes: int, dask: str | None) -> Compute:
     if dask is None:
         # What has to be compiled is compiled by the first job that needs it, while others run.
         return lambda jobs, report: workers.compute(jobs, processes, report)
-    from private_bandits.experiments import cluster  # here: a slow import of an extra
+    from private_bandits.experiments.run import cluster  # here: a slow import of an extra
 
     return partial(cluster.compute, dask)
 
