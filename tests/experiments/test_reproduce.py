@@ -20,7 +20,7 @@ from rich.console import Console
 import private_bandits as pb
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments import reproduce as command
-from private_bandits.experiments.outcome import Outcome
+from private_bandits.experiments.outcome import ReproduceOutcome
 from private_bandits.experiments.run.build import study_of
 from private_bandits.experiments.run.data import EXPERIMENTS, Experiment
 from private_bandits.experiments.run.results_folder import Folder
@@ -46,7 +46,7 @@ def numbers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "_write_report", lambda folder, outcome: None)
 
 
-def reproduce(folder: Path, *experiments: Any, seed: int = 0) -> Outcome:
+def reproduce(folder: Path, *experiments: Any, seed: int = 0) -> ReproduceOutcome:
     return command.reproduce(experiments, folder, seed=seed, progress=False)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from private_bandits.agent import Agent, Decision, bandit_of
 from private_bandits.audit.attempts import Answer, attempt
 from private_bandits.audit.scenario import ADDRESS
-from private_bandits.audit.script import Move, Row, Script
+from private_bandits.audit.script import Row, Script, ScriptMove
 from private_bandits.audit.target import Target
 from private_bandits.errors import NoiseFailed
 
@@ -214,7 +214,7 @@ class _Run:
 
     # Moves.
 
-    def _ask(self, move: Move) -> None:
+    def _ask(self, move: ScriptMove) -> None:
         many = move.count if move.kind == "ask many" else None
         change = self.changes.get(len(self.trace.asked), Change(0.0))
         asked = self._do("ask", lambda: _decisions(self.target.ask(self.agent, move.person, change.offered, many)))
@@ -236,7 +236,7 @@ class _Run:
     def _waiting(self) -> list[Decision]:
         return attempt(lambda: _decisions(self.agent.open_decisions)).value or []
 
-    def _tell(self, move: Move) -> None:
+    def _tell(self, move: ScriptMove) -> None:
         waiting = self._waiting()
         if not waiting:
             return
@@ -246,7 +246,7 @@ class _Run:
         self._took(told, [decision])
         self._provoke("tell again", lambda: self.agent.tell(decision, reward))
 
-    def _batch(self, move: Move) -> None:
+    def _batch(self, move: ScriptMove) -> None:
         """Several rewards in one call; first with one among them that has to be refused, so that nothing changes."""
         waiting = self._waiting()
         count = min(len(waiting), len(move.rows))
@@ -290,7 +290,7 @@ class _Run:
             self.trace.taken += 1
             self.closed = decisions[-1]
 
-    def _log(self, move: Move) -> None:
+    def _log(self, move: ScriptMove) -> None:
         """Past rewards, at first with an arm that there is not, so that nothing changes."""
         rows: list[tuple[Any, ...]] = []
         for row in move.rows:
@@ -310,15 +310,15 @@ class _Run:
     def _log_row(self, row: Row, share: float, step: int) -> tuple[Any, ...]:
         return self.target.log_row(row.played or 0, share, row.person, step)
 
-    def _give_up(self, move: Move) -> None:
+    def _give_up(self, move: ScriptMove) -> None:
         waiting = self._waiting()
         if waiting:
             self._do("give_up", lambda: f"{self.agent.give_up(waiting[move.which % len(waiting)])}")
 
-    def _break_noise(self, move: Move) -> None:
+    def _break_noise(self, move: ScriptMove) -> None:
         self.tape.broken = True
 
-    def _restart(self, move: Move) -> None:
+    def _restart(self, move: ScriptMove) -> None:
         if self.path is None:
             return
         before, again = self._released(), self._released()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from private_bandits.definitions.observation_tree import Leaves, delta_leaves
-from private_bandits.definitions.worlds import Worlds
+from private_bandits.definitions.worlds import WorldPairs
 from private_bandits.errors import InvalidInput
 
 ROUNDING = 4 * 2.0**-52
@@ -30,7 +30,7 @@ class LargestDelta:
     def __init__(self, epsilon: float) -> None:
         self.epsilon = _checked("epsilon", epsilon, "at least 0 and finite", math.inf)
         self.value = 0.0
-        self.worst: Worlds | None = None
+        self.worst: WorldPairs | None = None
 
     def look(self, leaves: Leaves) -> None:
         """Takes some pairs into account."""
@@ -53,7 +53,7 @@ class SmallestEpsilon:
         self.delta = _checked("delta", delta, "at least 0 and below 1", 1.0)
         self.limit = self.delta * (1 + ROUNDING * (1 - math.log(self.delta))) if self.delta else 0.0
         self.reached = 0.0
-        self.worst: Worlds | None = None
+        self.worst: WorldPairs | None = None
 
     @property
     def value(self) -> float:

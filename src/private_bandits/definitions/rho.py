@@ -19,7 +19,7 @@ import numpy as np
 from private_bandits.arrays import Floats
 from private_bandits.definitions.observation_tree import Leaves, log_moments
 from private_bandits.definitions.orders import Interval, power_of
-from private_bandits.definitions.worlds import Ints, Worlds
+from private_bandits.definitions.worlds import Ints, WorldPairs
 from private_bandits.errors import InvalidInput
 
 RELATIVE, LOG_RATIO = 1e-9, 1e-14
@@ -48,7 +48,7 @@ class SmallestRho:
         self.tolerance = float(tolerance)
         self.low, self.high = 0.0, 0.0
         self.order = 0.0
-        self.worst: Worlds | None = None
+        self.worst: WorldPairs | None = None
 
     @property
     def enough(self) -> float:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Outcome:
+class ReproduceOutcome:
     """What a run of the command has done.
 
     computed, reused: blocks, of one policy each. verdicts: on the paper's claims, by experiment. tables: the paper's

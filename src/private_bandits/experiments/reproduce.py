@@ -14,7 +14,7 @@ from private_bandits import __version__
 from private_bandits.checks import large_number
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments.analysis.verdicts import judge
-from private_bandits.experiments.outcome import Outcome
+from private_bandits.experiments.outcome import ReproduceOutcome
 from private_bandits.experiments.run.build import Study
 from private_bandits.experiments.run.cache import LIBRARIES, Cache, version_of
 from private_bandits.experiments.run.data import EXPERIMENTS
@@ -104,7 +104,7 @@ def reproduce(
     processes: int = 1,
     dask: str | None = None,
     progress: bool = True,
-) -> Outcome:
+) -> ReproduceOutcome:
     """Run the experiments and write all that comes of them into the folder `out`.
 
     What an earlier run into the same folder has computed is not computed again. tables: the horizon that the paper's
@@ -118,7 +118,7 @@ def reproduce(
             require("a Dask cluster", "dask")
     began = time.perf_counter()
     seed, processes = large_number("seed", seed, least=0), large_number("processes", processes)
-    outcome = Outcome(out, seed)
+    outcome = ReproduceOutcome(out, seed)
     with Folder(out).alone() as folder, Painters(folder, processes) as painters:
         if experiments:
             _run(experiments, folder, outcome, _where(processes, dask), painters, progress)
@@ -152,7 +152,7 @@ def _where(processes: int, dask: str | None) -> Compute:
 def _run(
     experiments: Sequence[Experiment],
     folder: Folder,
-    outcome: Outcome,
+    outcome: ReproduceOutcome,
     compute: Compute,
     painters: Painters,
     progress: bool,
@@ -177,14 +177,14 @@ def _kept(made: Plan, folder: Folder) -> str:
     )
 
 
-def _write_results(folder: Folder, outcome: Outcome, study: Study, frame: pd.DataFrame) -> None:
+def _write_results(folder: Folder, outcome: ReproduceOutcome, study: Study, frame: pd.DataFrame) -> None:
     name = study.experiment.name
     outcome.files += folder.put_frame(name, frame)
     outcome.files.append(folder.put_settings(name, settings_of(study)))
     outcome.verdicts[name] = judge(study.experiment, frame)
 
 
-def _write_tables(folder: Folder, outcome: Outcome, horizon: int) -> None:
+def _write_tables(folder: Folder, outcome: ReproduceOutcome, horizon: int) -> None:
     """Each table at several budgets, one beneath the other."""
     for name, make in (("one", table_one), ("two", table_two)):
         rows = [
@@ -196,7 +196,7 @@ def _write_tables(folder: Folder, outcome: Outcome, horizon: int) -> None:
         outcome.files.append(folder.put_rows(f"table-{name}", rows))
 
 
-def _write_report(folder: Folder, outcome: Outcome) -> None:
+def _write_report(folder: Folder, outcome: ReproduceOutcome) -> None:
     results, settings = list(outcome.results.values()), folder.settings()
     shown = {"seed": outcome.seed, "version": __version__, **{name: settings[name] for name in outcome.results}}
 

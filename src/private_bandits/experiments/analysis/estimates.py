@@ -28,15 +28,15 @@ the paper's scale, 19 showed the difference at rho = 1000 to be within 10 %, and
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RegretEstimate:
     """Values, their standard errors, and the degrees of freedom of the t distribution that they have."""
 
     value: Floats
     error: Floats
     freedom: Floats
 
-    def __getitem__(self, index: Any) -> Estimate:
-        return Estimate(*(np.asarray(part)[index] for part in (self.value, self.error, self.freedom)))
+    def __getitem__(self, index: Any) -> RegretEstimate:
+        return RegretEstimate(*(np.asarray(part)[index] for part in (self.value, self.error, self.freedom)))
 
     def interval(self, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
         """value ± t error; not a number where a single run leaves no error to be seen.
@@ -84,7 +84,7 @@ def _tail(distance: float, error: float, freedom: float) -> float:
     return float(stdtr(freedom, -distance / error))
 
 
-def mean(sample: Floats) -> Estimate:
+def mean(sample: Floats) -> RegretEstimate:
     """Mean over the first axis, the runs; s/sqrt(n) with n - 1 degrees of freedom.
 
     Where all runs agree the error is zero, and not what rounding leaves in a sum.
@@ -93,17 +93,19 @@ def mean(sample: Floats) -> Estimate:
     agree = np.ptp(sample, axis=0) == 0
     value = np.asarray(np.where(agree, sample[0], sample.mean(axis=0)))
     if n < 2:
-        return Estimate(value, np.full_like(value, np.nan), np.ones_like(value))
+        return RegretEstimate(value, np.full_like(value, np.nan), np.ones_like(value))
     error = np.where(agree, 0.0, sample.std(axis=0, ddof=1) / np.sqrt(n))
-    return Estimate(value, np.asarray(error), np.full_like(value, n - 1.0))
+    return RegretEstimate(value, np.asarray(error), np.full_like(value, n - 1.0))
 
 
-def stacked(estimates: Sequence[Estimate]) -> Estimate:
+def stacked(estimates: Sequence[RegretEstimate]) -> RegretEstimate:
     """Several of one number each, as one of as many."""
-    return Estimate(*(np.array([getattr(one, part) for one in estimates]) for part in ("value", "error", "freedom")))
+    return RegretEstimate(
+        *(np.array([getattr(one, part) for one in estimates]) for part in ("value", "error", "freedom"))
+    )
 
 
-def difference(first: Floats, second: Floats, paired: bool) -> Estimate:
+def difference(first: Floats, second: Floats, paired: bool) -> RegretEstimate:
     """mean(first) - mean(second): by runs in pairs, or of independent runs (Welch 1947, with his degrees of freedom).
 
     >>> one, two = np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.1, 1.9])
@@ -118,10 +120,10 @@ def difference(first: Floats, second: Floats, paired: bool) -> Estimate:
     total = parts[0] + parts[1]
     with np.errstate(invalid="ignore", divide="ignore"):
         freedom = np.where(np.greater(spread, 0), total**2 / spread, len(first) + len(second) - 2.0)
-    return Estimate(np.asarray(a.value - b.value), np.asarray(np.sqrt(total)), np.asarray(freedom))
+    return RegretEstimate(np.asarray(a.value - b.value), np.asarray(np.sqrt(total)), np.asarray(freedom))
 
 
-def price(private: Floats, plain: Floats, paired: bool) -> Estimate:
+def price(private: Floats, plain: Floats, paired: bool) -> RegretEstimate:
     """The price of privacy, (mean(private) - mean(plain))/mean(plain), at every step; no number where mean(plain) = 0.
 
     Delta method: ratio - 1 has the error of  mean(private)/m - ratio mean(plain)/m  with m and ratio held fixed.
@@ -131,10 +133,10 @@ def price(private: Floats, plain: Floats, paired: bool) -> Estimate:
     """
     ratio, scale = _ratio(private, plain)
     linear = difference(private * scale, ratio * plain * scale, paired)
-    return Estimate(ratio - 1, linear.error, linear.freedom)
+    return RegretEstimate(ratio - 1, linear.error, linear.freedom)
 
 
-def multiple_slope(private: Sequence[Floats], plain: Floats, steps: NDArray[Any], paired: bool) -> Estimate:
+def multiple_slope(private: Sequence[Floats], plain: Floats, steps: NDArray[Any], paired: bool) -> RegretEstimate:
     """Slope of the straight line that fits log10(mean(private)/mean(plain)) against log10(step) best (least squares).
 
     The multiple is 1 + price and falls where the price falls. Its logarithm is nearer to linear in the means than the
@@ -149,7 +151,7 @@ def multiple_slope(private: Sequence[Floats], plain: Floats, steps: NDArray[Any]
     parts = [(sample / own) @ scale / len(private) for sample, own in zip(private, means, strict=True)]
     twin = (plain / plain.mean(axis=0)) @ scale
     linear = contrast([*parts, twin], np.array([1.0] * len(parts) + [-1.0]), paired)
-    return Estimate(np.asarray(value), linear.error, linear.freedom)
+    return RegretEstimate(np.asarray(value), linear.error, linear.freedom)
 
 
 def _ratio(private: Floats, plain: Floats) -> tuple[Floats, Floats]:
@@ -158,7 +160,7 @@ def _ratio(private: Floats, plain: Floats) -> tuple[Floats, Floats]:
     return private.mean(axis=0) * scale, scale
 
 
-def contrast(samples: Sequence[Floats], weights: Floats, paired: bool) -> Estimate:
+def contrast(samples: Sequence[Floats], weights: Floats, paired: bool) -> RegretEstimate:
     """Weighted sum of the means of several samples, with the degrees of freedom of Welch and Satterthwaite."""
     if paired:
         return mean(np.asarray(sum(w * sample for w, sample in zip(weights, samples, strict=True))))
@@ -167,7 +169,7 @@ def contrast(samples: Sequence[Floats], weights: Floats, paired: bool) -> Estima
     value = sum(w * m.value for w, m in zip(weights, means, strict=True))
     spread = sum(part**2 / m.freedom for part, m in zip(parts, means, strict=True))
     freedom = parts.sum() ** 2 / spread if spread > 0 else sum(len(sample) - 1.0 for sample in samples)
-    return Estimate(np.asarray(value), np.sqrt(parts.sum()), np.asarray(freedom))
+    return RegretEstimate(np.asarray(value), np.sqrt(parts.sum()), np.asarray(freedom))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

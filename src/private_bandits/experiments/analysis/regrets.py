@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from private_bandits.arrays import Floats
 from private_bandits.errors import InvalidInput
-from private_bandits.experiments.analysis.estimates import Estimate, difference, mean, price
+from private_bandits.experiments.analysis.estimates import RegretEstimate, difference, mean, price
 from private_bandits.experiments.run.experiment import Entry, Experiment, Instance
 
 if TYPE_CHECKING:
@@ -107,22 +107,22 @@ class Regrets:
         """Whether runs of the same number share their contexts."""
         return self.experiment.setting == "contextual"
 
-    def mean(self, entry: Entry) -> Estimate:
+    def mean(self, entry: Entry) -> RegretEstimate:
         """Mean regret at every step."""
         return mean(self.of[entry.label])
 
-    def difference(self, first: Entry, second: Entry) -> Estimate:
+    def difference(self, first: Entry, second: Entry) -> RegretEstimate:
         """Mean regret of the first minus that of the second, at every step."""
         return difference(self.of[first.label], self.of[second.label], self.paired)
 
-    def price(self, private: Entry, plain: Entry) -> Estimate:
+    def price(self, private: Entry, plain: Entry) -> RegretEstimate:
         """The price of privacy at every step."""
         return price(self.of[private.label], self.of[plain.label], self.paired)
 
-    def saving(self, pair: Pair) -> Estimate:
+    def saving(self, pair: Pair) -> RegretEstimate:
         """By how much the tight variant's mean regret is lower, as a share of the published one's, at every step."""
         more = self.price(pair.tight, pair.published)
-        return Estimate(-more.value, more.error, more.freedom)
+        return RegretEstimate(-more.value, more.error, more.freedom)
 
     def instance_of(self, entry: Entry) -> Instance:
         """What it plays on."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from private_bandits.experiments.analysis.estimates import Estimate
+from private_bandits.experiments.analysis.estimates import RegretEstimate
 
 SMALL = 0.9e-4
 """Budgets below are written with an exponent."""
@@ -73,7 +73,7 @@ def listing(words: list[str]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1] if words else "none"
 
 
-def interval_text(estimate: Estimate, form: Callable[[float], str] = number) -> str:
+def interval_text(estimate: RegretEstimate, form: Callable[[float], str] = number) -> str:
     """A value with its interval.
 
     >>> from private_bandits.experiments.analysis.estimates import mean

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from private_bandits.arrays import Floats
-from private_bandits.experiments.analysis.estimates import Estimate, stacked
+from private_bandits.experiments.analysis.estimates import RegretEstimate, stacked
 from private_bandits.experiments.analysis.regrets import Regrets, name_of
 from private_bandits.experiments.run.experiment import Entry
 from private_bandits.experiments.run.lower_bound_instances import lower_bound
@@ -20,13 +20,13 @@ class WorstRegret:
 
     name: str
     entries: Sequence[Entry]
-    regret: Estimate
+    regret: RegretEstimate
     bound: Floats
 
     @property
-    def times(self) -> Estimate:
+    def times(self) -> RegretEstimate:
         """The regret as a multiple of the bound."""
-        return Estimate(self.regret.value / self.bound, self.regret.error / self.bound, self.regret.freedom)
+        return RegretEstimate(self.regret.value / self.bound, self.regret.error / self.bound, self.regret.freedom)
 
 
 def worst_regrets(regrets: Regrets) -> list[WorstRegret]:

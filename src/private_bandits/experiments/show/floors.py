@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from private_bandits.experiments.analysis.estimates import Estimate
+from private_bandits.experiments.analysis.estimates import RegretEstimate
 from private_bandits.experiments.analysis.regrets import Regrets
 from private_bandits.experiments.analysis.wording import number, rho_text
 from private_bandits.experiments.analysis.worst_regrets import WorstRegret, worst_regrets
@@ -43,7 +43,7 @@ def floor(regrets: Regrets) -> Picture:
     )
 
 
-def _line(x: np.ndarray, index: int, name: str, estimate: Estimate) -> Series:
+def _line(x: np.ndarray, index: int, name: str, estimate: RegretEstimate) -> Series:
     return Series.of(name, x, estimate, policy_colour(index), policy_dash(index), marks=True)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_bandits.arrays import Floats
-from private_bandits.experiments.analysis.estimates import Estimate
+from private_bandits.experiments.analysis.estimates import RegretEstimate
 from private_bandits.experiments.analysis.regrets import Regrets
 from private_bandits.experiments.analysis.wording import rho_number
 from private_bandits.experiments.run.experiment import Entry
@@ -45,7 +45,7 @@ class Series:
 
     @classmethod
     def of(
-        cls, label: str, x: Floats, estimate: Estimate, colour: Colour, dash: str = "solid", marks: bool = False
+        cls, label: str, x: Floats, estimate: RegretEstimate, colour: Colour, dash: str = "solid", marks: bool = False
     ) -> Series:
         """An estimate with its interval; places where it has no value are left out."""
         seen = np.isfinite(estimate.value)

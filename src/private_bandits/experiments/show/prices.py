@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.experiments.analysis.estimates import FREE, Estimate
+from private_bandits.experiments.analysis.estimates import FREE, RegretEstimate
 from private_bandits.experiments.analysis.regrets import Family, Regrets
 from private_bandits.experiments.analysis.wording import interval_text, listing, percent, rho_number, rho_text
 from private_bandits.experiments.run.experiment import Entry
@@ -115,7 +115,7 @@ def curves(regrets: Regrets) -> Picture:
 
 def _curve_words(regrets: Regrets, family: Family) -> str:
     entries = [*_ends(family.private), *([family.twin] if family.twin else [])]
-    ends: list[tuple[Entry, Estimate]] = [(entry, regrets.mean(entry)[-1]) for entry in entries]
+    ends: list[tuple[Entry, RegretEstimate]] = [(entry, regrets.mean(entry)[-1]) for entry in entries]
     text = listing([f"{interval_text(end)} {_with(entry.rho)}" for entry, end in ends])
     return f"{_whose(regrets, family)}After {regrets.horizon:,} steps the regret is {text}."
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from private_bandits.experiments.analysis.claims.verdict import LEVEL, Row, Verdict, caution, ends_of, known
-from private_bandits.experiments.analysis.estimates import FREE, Estimate, contrast, holm
+from private_bandits.experiments.analysis.estimates import FREE, RegretEstimate, contrast, holm
 from private_bandits.experiments.analysis.regrets import Family, Regrets
 from private_bandits.experiments.analysis.wording import interval_text, listing, number, p_text, percent, rho_text
 from private_bandits.experiments.run.experiment import Entry
@@ -47,7 +47,7 @@ def _judge(regrets: Regrets, family: Family, twin: Entry) -> Verdict:
     )
 
 
-def _trend(regrets: Regrets, family: Family) -> Estimate | None:
+def _trend(regrets: Regrets, family: Family) -> RegretEstimate | None:
     """Slope of the regret over the ranks of rho; that of the difference is the same, as there is one twin."""
     if len(family.private) < 2:
         return None
@@ -57,7 +57,7 @@ def _trend(regrets: Regrets, family: Family) -> Estimate | None:
 
 
 def _against(
-    regrets: Regrets, family: Family, costly: float, trend: Estimate | None
+    regrets: Regrets, family: Family, costly: float, trend: RegretEstimate | None
 ) -> tuple[float, float, list[tuple[str, float]]]:
     """What speaks against the claim, any of which is enough, hence Holm's: a cost, growth, a rise from rho to rho."""
     pairs = list(zip(family.private, family.private[1:], strict=False))
@@ -67,7 +67,7 @@ def _against(
     return costly, grows, list(zip(names, adjusted, strict=True))
 
 
-def _end_words(family: Family, base: Estimate, last: Estimate, free: float, costly: float) -> str:
+def _end_words(family: Family, base: RegretEstimate, last: RegretEstimate, free: float, costly: float) -> str:
     if free < LEVEL:
         found = f"which is within {percent(FREE)} of it ({p_text(free)})"
     elif costly < LEVEL:
@@ -80,7 +80,7 @@ def _end_words(family: Family, base: Estimate, last: Estimate, free: float, cost
     )
 
 
-def _excluded(share: Estimate) -> str:
+def _excluded(share: RegretEstimate) -> str:
     """The least margin with which the test of equivalence would succeed: the reader may have another one in mind."""
     most = max(abs(float(end)) for end in share.interval(1 - 2 * LEVEL))
     if not most >= 0:
@@ -88,7 +88,7 @@ def _excluded(share: Estimate) -> str:
     return f"The least margin that these runs show to hold is {percent(most)}."
 
 
-def _trend_words(trend: Estimate | None, grows: float, rises: list[tuple[str, float]]) -> str:
+def _trend_words(trend: RegretEstimate | None, grows: float, rises: list[tuple[str, float]]) -> str:
     if trend is None:
         return "There is one rho only, so that nothing can be said of a fall."
     risen = [where for where, p in rises if p < LEVEL]
@@ -104,7 +104,7 @@ def _trend_words(trend: Estimate | None, grows: float, rises: list[tuple[str, fl
     return f"A fall on the way there cannot be seen ({p_text(trend.p_below())})."
 
 
-def _test(free: float, trend: Estimate | None) -> str:
+def _test(free: float, trend: RegretEstimate | None) -> str:
     fall = f"{p_text(trend.p_below())}" if trend else "not tested: one rho"
     return (
         f"Two one-sided t tests that the difference at the largest rho is less than {percent(FREE)} of the regret "
@@ -115,12 +115,12 @@ def _test(free: float, trend: Estimate | None) -> str:
     )
 
 
-def _share(share: Estimate) -> str:
+def _share(share: RegretEstimate) -> str:
     """With its interval, as a share of the regret without privacy."""
     return interval_text(share, percent) if np.isfinite(share.value) else "an unknown share"
 
 
-def _row(entry: Entry, end: Estimate, share: Estimate) -> Row:
+def _row(entry: Entry, end: RegretEstimate, share: RegretEstimate) -> Row:
     return {
         "rho": entry.rho,
         "difference": float(end.value),

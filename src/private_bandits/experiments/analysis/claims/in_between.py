@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from private_bandits.experiments.analysis.claims.verdict import LEVEL, Row, Verdict, caution, ends_of
-from private_bandits.experiments.analysis.estimates import Estimate, holm
+from private_bandits.experiments.analysis.estimates import RegretEstimate, holm
 from private_bandits.experiments.analysis.regrets import Regrets, name_of
 from private_bandits.experiments.analysis.wording import interval_text, listing, p_text, percent, rho_text
 from private_bandits.experiments.run.experiment import Entry
@@ -15,13 +15,13 @@ STATEMENT = "In high privacy AdaC-GOPE has less regret than the variant with noi
 
 
 @dataclass(frozen=True)
-class Match:
+class PlacementMatch:
     """Both at one budget: the variant's regret minus AdaC-GOPE's, and the p-values that the latter is less or more."""
 
     between: Entry
     variant: Entry
     base: float
-    apart: Estimate
+    apart: RegretEstimate
     less: float
     more: float
 
@@ -46,17 +46,17 @@ def in_between_wins(regrets: Regrets) -> Iterator[Verdict]:
     )
 
 
-def _matches(regrets: Regrets) -> list[Match]:
+def _matches(regrets: Regrets) -> list[PlacementMatch]:
     pairs = regrets.placements()
     apart = [regrets.difference(variant, between)[-1] for between, variant in pairs]
     less, more = holm([one.p_above() for one in apart]), holm([one.p_below() for one in apart])
     return [
-        Match(between, variant, float(regrets.mean(between).value[-1]), one, p_less, p_more)
+        PlacementMatch(between, variant, float(regrets.mean(between).value[-1]), one, p_less, p_more)
         for (between, variant), one, p_less, p_more in zip(pairs, apart, less, more, strict=True)
     ]
 
 
-def _first_words(match: Match) -> str:
+def _first_words(match: PlacementMatch) -> str:
     text = f"At {rho_text(match.between.rho)} the variant's regret minus AdaC-GOPE's is {interval_text(match.apart)}: "
     share = float(match.apart.value) / match.base
     if match.less < LEVEL:
@@ -70,7 +70,7 @@ def _first_words(match: Match) -> str:
     )
 
 
-def _other_words(matches: list[Match]) -> str:
+def _other_words(matches: list[PlacementMatch]) -> str:
     if not matches:
         return ""
     found = [
@@ -83,7 +83,7 @@ def _other_words(matches: list[Match]) -> str:
     return f" Of the other budgets, AdaC-GOPE has {listing(found)}."
 
 
-def _row(regrets: Regrets, match: Match) -> Row:
+def _row(regrets: Regrets, match: PlacementMatch) -> Row:
     return {
         "rho": match.between.rho,
         "AdaC-GOPE": match.base,

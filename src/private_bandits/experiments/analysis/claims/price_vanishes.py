@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments.analysis.claims.verdict import LEVEL, Row, Verdict, caution, ends_of, known
-from private_bandits.experiments.analysis.estimates import FREE, Estimate, holm, multiple_slope
+from private_bandits.experiments.analysis.estimates import FREE, RegretEstimate, holm, multiple_slope
 from private_bandits.experiments.analysis.regrets import Family, Regrets
 from private_bandits.experiments.analysis.wording import listing, p_text, percent, rho_number
 from private_bandits.experiments.run.experiment import Entry
@@ -32,8 +32,8 @@ class Course:
     """How the price of one budget goes on: its values, its late slope, and the p-values of what may be said."""
 
     entry: Entry
-    price: Estimate
-    slope: Estimate
+    price: RegretEstimate
+    slope: RegretEstimate
     falls: float
     gone: float
     rises: float
@@ -104,7 +104,7 @@ def _counts(states: list[str]) -> str:
     return listing([f"{phrase} {states.count(state)}" for state, phrase in phrases.items() if state in states])
 
 
-def _words(courses: Sequence[Course], overall: Estimate, start: int) -> str:
+def _words(courses: Sequence[Course], overall: RegretEstimate, start: int) -> str:
     parts = []
     for state, phrase in STATES.items():
         members = [course for course in courses if course.state == state]
@@ -123,7 +123,7 @@ def _words(courses: Sequence[Course], overall: Estimate, start: int) -> str:
     )
 
 
-def _test(start: int, overall: Estimate) -> str:
+def _test(start: int, overall: RegretEstimate) -> str:
     return (
         f"For each rho, the straight line of log10(1 + price) against log10(step) from step {start:,} on, with the "
         "delta method's error. Falls: t test of its slope. Gone: two one-sided t tests that the price at the end is "

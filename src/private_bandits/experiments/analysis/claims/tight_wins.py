@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from private_bandits.experiments.analysis.claims.verdict import LEVEL, Row, Verdict, caution, ends_of, known
-from private_bandits.experiments.analysis.estimates import Estimate, holm
+from private_bandits.experiments.analysis.estimates import RegretEstimate, holm
 from private_bandits.experiments.analysis.regrets import Pair, Regrets, name_of
 from private_bandits.experiments.analysis.wording import interval_text, listing, percent, rho_text
 
@@ -23,11 +23,11 @@ STATES = {
 
 
 @dataclass(frozen=True)
-class Match:
+class TightMatch:
     """Both variants in one place: how much lower the tight one is, as a share, and the p-values of what may be said."""
 
     pair: Pair
-    saving: Estimate
+    saving: RegretEstimate
     less: float
     no_more: float
     more: float
@@ -75,17 +75,17 @@ def _test(regrets: Regrets) -> str:
     )
 
 
-def _matches(regrets: Regrets, pairs: Sequence[Pair]) -> list[Match]:
+def _matches(regrets: Regrets, pairs: Sequence[Pair]) -> list[TightMatch]:
     """To hold, the claim needs every pair: each is tested at 5 %. To fail it needs one: Holm's correction."""
     savings = [regrets.saving(pair)[-1] for pair in pairs]
     more = holm([saving.p_below() for saving in savings])
     return [
-        Match(pair, saving, saving.p_above(), saving.p_above(-MARGIN), p_more)
+        TightMatch(pair, saving, saving.p_above(), saving.p_above(-MARGIN), p_more)
         for pair, saving, p_more in zip(pairs, savings, more, strict=True)
     ]
 
 
-def _holds(matches: Sequence[Match]) -> bool | None:
+def _holds(matches: Sequence[TightMatch]) -> bool | None:
     states = {match.state for match in matches}
     if "more" in states:
         return False
@@ -94,7 +94,7 @@ def _holds(matches: Sequence[Match]) -> bool | None:
     return True if everywhere and "unclear" not in states else None
 
 
-def _brief(matches: Sequence[Match]) -> str:
+def _brief(matches: Sequence[TightMatch]) -> str:
     states = [match.state for match in matches]
     counts = [f"{phrase} at {states.count(state)}" for state, phrase in STATES.items() if state in states]
     savings = [float(match.saving.value) for match in matches]
@@ -104,7 +104,7 @@ def _brief(matches: Sequence[Match]) -> str:
     )
 
 
-def _words(matches: Sequence[Match], twins: Sequence[Match]) -> str:
+def _words(matches: Sequence[TightMatch], twins: Sequence[TightMatch]) -> str:
     rhos = list(dict.fromkeys(match.pair.rho for match in matches))
     parts = [f"at {rho_text(rho)} {_at([match for match in matches if match.pair.rho == rho])}" for rho in rhos]
     other = [
@@ -117,14 +117,14 @@ def _words(matches: Sequence[Match], twins: Sequence[Match]) -> str:
     return f"How much lower the tight variant's regret is: {'; '.join(parts)}. {exceptions}{without}"
 
 
-def _at(matches: Sequence[Match]) -> str:
+def _at(matches: Sequence[TightMatch]) -> str:
     """The least and the largest saving over the instances."""
     ordered = sorted(matches, key=lambda match: float(match.saving.value))
     found = [f"{one.lower_by} on {one.pair.instance}" for one in ordered[:: max(1, len(ordered) - 1)]]
     return f"from {' to '.join(found)}" if len(found) > 1 else found[0]
 
 
-def _row(regrets: Regrets, match: Match) -> Row:
+def _row(regrets: Regrets, match: TightMatch) -> Row:
     published, tight = (float(regrets.mean(entry).value[-1]) for entry in match.pair.both)
     return {
         "instance": match.pair.instance,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.experiments.analysis.estimates import Estimate
+from private_bandits.experiments.analysis.estimates import RegretEstimate
 from private_bandits.experiments.analysis.regrets import Regrets
 from private_bandits.experiments.run.experiment import Entry
 from private_bandits.plain_data import json_numbers
@@ -52,7 +52,7 @@ def known(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def ends_of(estimate: Estimate) -> Row:
+def ends_of(estimate: RegretEstimate) -> Row:
     """Its error and its interval."""
     low, high = estimate.interval()
     return {"standard error": known(estimate.error), "low (95 %)": known(low), "high (95 %)": known(high)}
