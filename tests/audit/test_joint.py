@@ -18,9 +18,9 @@ from private_bandits.audit import of_factory, of_policy, shipped
 from private_bandits.audit.accounts import examine, total_of
 from private_bandits.audit.evidence import Claim
 from private_bandits.audit.offers import Offers
-from private_bandits.audit.replay import replay
 from private_bandits.audit.scenario import Scenario, play
 from private_bandits.audit.script import ScriptMove, random_script
+from private_bandits.audit.script_replay import replay
 from private_bandits.audit.target import Target
 from private_bandits.bandit import Bandit
 from private_bandits.errors import InvalidInput

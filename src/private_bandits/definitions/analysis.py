@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from private_bandits.definitions.approximate import LargestDelta, SmallestEpsilon
 from private_bandits.definitions.cost import CELLS, Cost, check_fits, cost
+from private_bandits.definitions.epsilon_delta import LargestDelta, SmallestEpsilon
 from private_bandits.definitions.models import JOINT, PLAIN, Model, resolve
 from private_bandits.definitions.observation_tree import Leaves, grow
 from private_bandits.definitions.policy import SmallPolicy

@@ -28,7 +28,7 @@ from private_bandits.loading import require
 from private_bandits.plain_data import json_number
 from private_bandits.progress import progress as progress_bar
 from private_bandits.simulation import workers
-from private_bandits.theory.tables import table_one, table_two
+from private_bandits.theory.paper_tables import table_one, table_two
 
 if TYPE_CHECKING:
     import pandas as pd

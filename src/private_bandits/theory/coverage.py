@@ -15,7 +15,7 @@ from private_bandits.environments import Contextual, Linear
 from private_bandits.policies import AdaCOFUL
 from private_bandits.policies.phased_elimination import PhasedElimination
 from private_bandits.simulation.simulated_bandit import SimulatedBandit
-from private_bandits.theory.checks import as_budget
+from private_bandits.theory.bound_inputs import as_budget
 from private_bandits.theory.widths import index_width, phase_width, planned_fit
 
 

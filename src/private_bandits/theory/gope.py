@@ -15,7 +15,7 @@ from private_bandits.checks import check_probability
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.adac_gope import paper_length
 from private_bandits.theory.bound import PAPER, Assumptions, Bound, with_probability
-from private_bandits.theory.checks import checked_gaps, checked_size, gaussian
+from private_bandits.theory.bound_inputs import checked_gaps, checked_size, gaussian
 
 SOURCE = f"{PAPER}, Theorem on AdaC-GOPE; constants: docs/theory.md"
 INSTEAD = "of pure DP only orders are known here, see hanna_order"

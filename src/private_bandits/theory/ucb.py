@@ -15,7 +15,7 @@ from private_bandits.budget import Budget
 from private_bandits.checks import check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.theory.bound import EXPECTED, PAPER, Assumptions, Bound
-from private_bandits.theory.checks import as_budget, checked_gaps, checked_size, gaussian
+from private_bandits.theory.bound_inputs import as_budget, checked_gaps, checked_size, gaussian
 from private_bandits.theory.divergence import Form
 
 SOURCE = f"{PAPER}, Appendix C"

@@ -14,7 +14,7 @@ from private_bandits.budget import Budget
 from private_bandits.policies import AdaCOFUL, AdaCUCB, AdaPUCB
 from private_bandits.policies.fit import Fit
 from private_bandits.policies.phased_elimination import PhasedElimination
-from private_bandits.theory.checks import as_budget
+from private_bandits.theory.bound_inputs import as_budget
 
 
 def index_width(count: int, step: float, budget: float | Budget, beta: float = 3.1) -> float:

@@ -103,6 +103,7 @@ def test_other_settings_and_other_code_are_other_blocks(tmp_path: Path, monkeypa
 
 def test_the_state_of_the_code_is_all_that_numbers_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
     sources = caches._own_sources()
+    assert set(caches.ROOTS) <= set(sources)
     names = {name.removeprefix("private_bandits.") for name in sources}
     assert {
         "simulation.oful_kernels",

@@ -25,7 +25,7 @@ from private_bandits.arrays import Floats
 from private_bandits.simulation.run import Block, Task
 
 PACKAGE = "private_bandits"
-ROOTS = (f"{PACKAGE}.simulation.run", f"{PACKAGE}.policies", f"{PACKAGE}.theory.instances")
+ROOTS = (f"{PACKAGE}.simulation.run", f"{PACKAGE}.policies", f"{PACKAGE}.theory.proof_instances")
 """What computes the numbers; what these import counts as well."""
 WITHOUT_NUMBERS = (f"{PACKAGE}.loading", f"{PACKAGE}.progress", f"{PACKAGE}.simulation.workers")
 """What they import, and no number depends on."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from private_bandits.environments import FiniteEnvironment
 from private_bandits.experiments.run.experiment import Entry, Experiment, Instance
-from private_bandits.theory.instances import finite_instances, linear_instances
 from private_bandits.theory.lower import finite_lower_scan, largest_gap, linear_lower, linear_lower_size
+from private_bandits.theory.proof_instances import finite_instances, linear_instances
 
 Hard = Callable[[Instance, int, float], tuple[FiniteEnvironment, Mapping[str, Any]]]
 

@@ -13,7 +13,7 @@ import numpy as np
 from private_bandits.arrays import Floats, Integers
 from private_bandits.environments import Bernoulli, FiniteEnvironment
 from private_bandits.errors import InvalidInput
-from private_bandits.theory.checks import checked_size
+from private_bandits.theory.bound_inputs import checked_size
 from private_bandits.theory.lower import Rewards
 
 REACH = 9.0
