@@ -25,6 +25,7 @@ from private_bandits.errors import MissingExtra, PrivateBanditsError
 from private_bandits.experiments import reproduce as command
 from private_bandits.experiments.analysis import verdicts
 from private_bandits.experiments.analysis.estimates import mean
+from private_bandits.experiments.analysis.regrets import Regrets
 from private_bandits.experiments.run.results_folder import Folder
 from private_bandits.experiments.show import drawing, figures, gallery, report
 from private_bandits.loading import EXTRAS, require
@@ -144,6 +145,7 @@ def test_a_cluster_needs_an_extra_of_its_own(tmp_path: Path) -> None:
 
 POLICY = pb.AdaCUCB(2, pb.zCDP(1))
 FRAME = pd.DataFrame({"label": ["a"]})
+REGRETS = Regrets(FINITE, np.array([1]), {})
 SOME = mean(np.array([1.0, 2.0]))
 FUNCTIONS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "transport_cost": ("scipy", lambda folder: transport_cost({(0,): 1.0}, {(1,): 1.0})),
@@ -160,7 +162,7 @@ FUNCTIONS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "save, scipy": ("scipy", lambda folder: figures.save(FINITE, FRAME, folder)),
     "save": ("matplotlib", lambda folder: figures.save(FINITE, FRAME, folder)),
     "draw": ("matplotlib", lambda folder: figures.draw(FINITE, FRAME)),
-    "drawn": ("matplotlib", lambda folder: drawing.drawn(FINITE, FRAME)),
+    "drawn": ("matplotlib", lambda folder: drawing.drawn(REGRETS)),
     "write": ("plotly", lambda folder: report.write(folder / "report.html", [(FINITE, FRAME)], {}, {})),
     "write, scipy": ("scipy", lambda folder: report.write(folder / "report.html", [(FINITE, FRAME)], {}, {})),
     "write, jinja2": ("jinja2", lambda folder: report.write(folder / "report.html", [(FINITE, FRAME)], {}, {})),

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from private_bandits import __version__
 from private_bandits.checks import large_number
 from private_bandits.errors import InvalidInput
-from private_bandits.experiments.analysis.verdicts import judge
+from private_bandits.experiments.analysis.regrets import Regrets
+from private_bandits.experiments.analysis.verdicts import judge_regrets
 from private_bandits.experiments.outcome import ReproduceOutcome
 from private_bandits.experiments.run.build import Study
 from private_bandits.experiments.run.cache import LIBRARIES, Cache, version_of
@@ -23,7 +24,7 @@ from private_bandits.experiments.run.results_folder import Folder
 from private_bandits.experiments.run.runner import Compute, Plan, plan, run
 from private_bandits.experiments.run.settings import RHOS_PLACEMENT
 from private_bandits.experiments.show.drawing import Painters
-from private_bandits.experiments.show.report import write as write_report
+from private_bandits.experiments.show.report import Chapter, write_chapters
 from private_bandits.loading import require
 from private_bandits.plain_data import json_number
 from private_bandits.progress import progress as progress_bar
@@ -165,7 +166,7 @@ def _run(
             for study, frame in run(made, cache, compute, report):
                 outcome.results[study.experiment.name] = (study.experiment, frame)
                 _write_results(folder, outcome, study, frame)
-                painters.draw(study.experiment, frame)
+                painters.draw(outcome.regrets[study.experiment.name], frame)
     except KeyboardInterrupt:
         raise Interrupted(_kept(made, folder)) from None
 
@@ -181,7 +182,8 @@ def _write_results(folder: Folder, outcome: ReproduceOutcome, study: Study, fram
     name = study.experiment.name
     outcome.files += folder.put_frame(name, frame)
     outcome.files.append(folder.put_settings(name, settings_of(study)))
-    outcome.verdicts[name] = judge(study.experiment, frame)
+    outcome.regrets[name] = Regrets.from_frame(study.experiment, frame)
+    outcome.verdicts[name] = judge_regrets(outcome.regrets[name])
 
 
 def _write_tables(folder: Folder, outcome: ReproduceOutcome, horizon: int) -> None:
@@ -197,11 +199,14 @@ def _write_tables(folder: Folder, outcome: ReproduceOutcome, horizon: int) -> No
 
 
 def _write_report(folder: Folder, outcome: ReproduceOutcome) -> None:
-    results, settings = list(outcome.results.values()), folder.settings()
+    settings = folder.settings()
+    chapters = [
+        Chapter.of(outcome.regrets[name], frame, outcome.verdicts[name]) for name, (_, frame) in outcome.results.items()
+    ]
     shown = {"seed": outcome.seed, "version": __version__, **{name: settings[name] for name in outcome.results}}
 
     def write(path: Path) -> None:
-        write_report(path, results, outcome.tables, shown)
+        write_chapters(path, chapters, outcome.tables, shown)
 
     outcome.files.append(folder.put_made("report.html", write))
 

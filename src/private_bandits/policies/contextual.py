@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -14,7 +14,7 @@ from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
 from private_bandits.checks import check_positive, whole_number
 from private_bandits.errors import InvalidInput
-from private_bandits.policies.base import Offer, Policy, State
+from private_bandits.policies.base import Offer, Policy, State, no_budget
 from private_bandits.policies.long_rows import STILL_LONG, long_rows_divided
 
 STEPS = 2**20
@@ -35,7 +35,7 @@ class ContextualPolicy(Policy[State]):
     setting: ClassVar[str] = "contextual"
 
     dimension: int = 0
-    budget: Budget | None = None
+    budget: Budget = field(default_factory=no_budget)
     context_norm: float = 1.0
     long_actions: Literal["refuse", "scale"] = "refuse"
 

@@ -15,7 +15,7 @@ from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
 from private_bandits.checks import check_positive
 from private_bandits.errors import InvalidInput
-from private_bandits.policies.base import Policy, State, arm_names
+from private_bandits.policies.base import Policy, State, arm_names, no_budget
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -27,7 +27,7 @@ class LinearPolicy(Policy[State]):
     setting: ClassVar[str] = "linear"
 
     actions: Any = field(default=None, repr=False)
-    budget: Budget | None = None
+    budget: Budget = field(default_factory=no_budget)
     arms: Sequence[str] | None = field(default=None, repr=False)
     action_norm: float = 1.0
     described: str = field(default="", init=False, compare=False)

@@ -180,7 +180,7 @@ class PhasedElimination(LinearPolicy[PhasedState]):
     def noise_sd(self, weights: Floats | None, width: float) -> float:
         """Standard deviation of each draw of noise on what is released with these weights; width: of the rewards."""
         columns = np.ones((1, 1)) if weights is None else weights
-        budget = self.promise
+        budget = self.budget
         if budget.noise == "laplace":
             return math.sqrt(2) * width * float(np.abs(columns).sum(axis=0).max()) / budget.level
         return width * math.sqrt(budget.variance_factor) * float(np.linalg.norm(columns, axis=0).max())
@@ -222,7 +222,7 @@ class PhasedElimination(LinearPolicy[PhasedState]):
 
     def noise_width(self, sd: float, peak: float, log_inv_failure: float) -> float:
         """Return how far the noise at an action strays, but for a probability of 2 exp(-log_inv_failure)."""
-        return noise_half_width(self.promise.noise, sd, peak, log_inv_failure)
+        return noise_half_width(self.budget.noise, sd, peak, log_inv_failure)
 
     # The agent's side.
 

@@ -98,7 +98,7 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
     @cached_property
     def _release_variance(self) -> float:
         """b of each release."""
-        return self.promise.shared(max(1, self.tree_levels)).variance_factor
+        return self.budget.shared(max(1, self.tree_levels)).variance_factor
 
     @property
     def n_sums(self) -> int:

@@ -65,7 +65,7 @@ class Learners:
         low, high = environment.reward_range
         self.environment = environment
         self._truth = np.array(environment.theta)
-        self._variances = [p.promise.variance_factor * ((high - low) * p.context_norm) ** 2 for p in policies]
+        self._variances = [p.budget.variance_factor * ((high - low) * p.context_norm) ** 2 for p in policies]
         self._betas = [2 * math.log(1 / p.reward_delta) - d * math.log(p.regulariser) for p in policies]
         self._ridges = [math.sqrt(p.regulariser) * p.parameter_norm for p in policies]
         self._tails = [p.noise_length for p in policies]

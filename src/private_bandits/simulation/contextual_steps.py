@@ -109,7 +109,7 @@ regret_curves = partial(contextual.regret_curves, play=play_run)
 def prepare(policies: Sequence[Policy[Any]], environment: Contextual) -> None:
     """Compile what draws contexts, so that what comes next can be timed; refuse what this engine does not know."""
     for policy in policies:
-        if policy.promise.noise == "laplace" or type(policy).combination is not Policy.combination:
+        if policy.budget.noise == "laplace" or type(policy).combination is not Policy.combination:
             raise InvalidInput(
                 f"{type(policy).__name__} cannot be simulated in a contextual environment: the engine knows Gaussian "
                 "noise, on one sum at a time"

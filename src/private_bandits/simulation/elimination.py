@@ -81,7 +81,7 @@ class EliminationRuns:
         shape = (len(finished), len(active))
         arms = np.tile(active, len(finished))
         sums = self.environment.reward_sums(self.generator, arms, np.full(len(arms), plays)).reshape(shape)
-        means = (sums + noise_draws(self.policy.promise, self.width, self.generator, shape)) / plays
+        means = (sums + noise_draws(self.policy.budget, self.width, self.generator, shape)) / plays
         kept = self.policy.kept(means, epoch, plays, self.width)
         self.best[finished] = active[means.argmax(axis=1)]
         for i, keep in zip(finished, kept, strict=True):

@@ -127,7 +127,7 @@ class PhasedRuns:
 
     def _draws(self, shape: tuple[int, int]) -> Floats:
         """Noise of variance one."""
-        if self.policy.promise.noise == "laplace":
+        if self.policy.budget.noise == "laplace":
             return self.generator.laplace(scale=0.5**0.5, size=shape)
         return self.generator.standard_normal(shape)
 

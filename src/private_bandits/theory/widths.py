@@ -66,7 +66,7 @@ def phase_width(policy: PhasedElimination, phase: int = 1, active: Sequence[int]
     largest, tail = float(np.linalg.norm(whitened, axis=1).max()), log_inv_failure - math.log(2)
     d = len(policy.actions[0])
     f = d + 2 * math.sqrt(d * tail) + 2 * tail
-    paper = largest * math.sqrt(2 * log_inv_failure) + largest**2 * math.sqrt(4 * policy.promise.variance_factor * f)
+    paper = largest * math.sqrt(2 * log_inv_failure) + largest**2 * math.sqrt(4 * policy.budget.variance_factor * f)
     return PhaseWidth(2.0**-phase, reached, paper)
 
 

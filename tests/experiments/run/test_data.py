@@ -25,7 +25,7 @@ def test_every_policy_has_the_budget_of_its_entry(experiment: Experiment) -> Non
     for entry in experiment.entries:
         policy = study.policies[entry.label]
         assert policy.name == entry.policy
-        assert policy.promise.implied_rho == pytest.approx(entry.rho)  # pure DP: epsilon = sqrt(2 rho)
+        assert policy.budget.implied_rho == pytest.approx(entry.rho)  # pure DP: epsilon = sqrt(2 rho)
         assert policy.to_dict().items() >= dict(entry.options).items()
         assert getattr(policy, "variant", "paper") == entry.variant
         assert getattr(policy, "horizon", experiment.horizon) == experiment.horizon

@@ -24,7 +24,7 @@ from private_bandits.loading import require
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CLAIMS", "Verdict", "judge"]
+__all__ = ["CLAIMS", "Verdict", "judge", "judge_regrets"]
 
 CLAIMS: dict[str, Callable[[Regrets], Iterator[Verdict]]] = {
     "free-privacy": free_privacy,
@@ -36,12 +36,23 @@ CLAIMS: dict[str, Callable[[Regrets], Iterator[Verdict]]] = {
 
 
 def judge(experiment: Experiment, frame: pd.DataFrame) -> list[Verdict]:
-    """A verdict for each claim of the experiment and each policy that it is about."""
+    """Return a verdict for each claim of the experiment and each policy that it is about.
+
+    frame: a row for each label, run and step.
+    """
+    _check_claims(experiment)
+    return judge_regrets(Regrets.from_frame(experiment, frame)) if experiment.claims else []
+
+
+def judge_regrets(regrets: Regrets) -> list[Verdict]:
+    """Return the same verdicts for a table that was read before."""
+    _check_claims(regrets.experiment)
+    return [verdict for claim in regrets.experiment.claims for verdict in CLAIMS[claim](regrets)]
+
+
+def _check_claims(experiment: Experiment) -> None:
+    """Refuse an experiment with a claim that there is no test for, and any where scipy is missing."""
     require("a verdict", "experiments", "scipy")
     unknown = [claim for claim in experiment.claims if claim not in CLAIMS]
     if unknown:
         raise InvalidInput(f"{experiment.name}: no claim is called {unknown[0]!r}; there are {listing(list(CLAIMS))}")
-    if not experiment.claims:
-        return []
-    regrets = Regrets.from_frame(experiment, frame)
-    return [verdict for claim in experiment.claims for verdict in CLAIMS[claim](regrets)]

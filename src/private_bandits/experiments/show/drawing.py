@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from private_bandits.experiments.analysis.regrets import Regrets
 from private_bandits.experiments.run.cache import version_of
 from private_bandits.experiments.run.experiment import Experiment
 from private_bandits.experiments.run.results_folder import Folder
@@ -26,11 +27,11 @@ LIBRARIES = ("matplotlib", "pandas")
 """Libraries whose version may change a picture."""
 
 
-def drawn(experiment: Experiment, frame: pd.DataFrame) -> dict[str, bytes]:
-    """The pictures of an experiment as files, by name."""
+def drawn(regrets: Regrets) -> dict[str, bytes]:
+    """Return the pictures of an experiment as files, by name."""
     figures = importlib.import_module(f"{__package__}.figures")  # here: matplotlib is an extra
     with TemporaryDirectory() as scratch:
-        paths = figures.save(experiment, frame, Path(scratch))
+        paths = figures.save_regrets(regrets, Path(scratch))
         return {str(path.relative_to(scratch)): path.read_bytes() for path in paths}
 
 
@@ -53,19 +54,19 @@ class Painters:
                 self._stopped.set()
             self._pool.shutdown(cancel_futures=True)
 
-    def draw(self, experiment: Experiment, frame: pd.DataFrame) -> None:
-        """Have the pictures of an experiment drawn, unless they are there."""
-        key = _key(experiment, frame)
+    def draw(self, regrets: Regrets, frame: pd.DataFrame) -> None:
+        """Have the pictures of an experiment drawn, unless they are there. frame: the table of the same regrets."""
+        key = _key(regrets.experiment, frame)
         there = self._there(key)
         if there is not None:
             self.files += there
         elif self._count == 1:
-            self._keep(key, drawn(experiment, frame))
+            self._keep(key, drawn(regrets))
         else:
             if self._pool is None:
                 self._stopped = get_context("spawn").Event()
                 self._pool = pool(self._count, self._stopped)
-            self._waiting.append((key, self._pool.submit(drawn, experiment, frame)))
+            self._waiting.append((key, self._pool.submit(drawn, regrets)))
 
     def finish(self) -> list[Path]:
         """Wait for the last one. All pictures."""

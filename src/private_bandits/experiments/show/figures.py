@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from private_bandits.experiments.analysis.regrets import Regrets
 from private_bandits.experiments.run.experiment import Experiment
-from private_bandits.experiments.show.gallery import pictures
+from private_bandits.experiments.show.gallery import pictures, pictures_of
 from private_bandits.experiments.show.palette import GREY, INK
 from private_bandits.experiments.show.pictures import Panel, Picture, Series
 from private_bandits.loading import require
@@ -59,12 +61,22 @@ def draw(experiment: Experiment, frame: pd.DataFrame) -> dict[str, Figure]:
 def save(experiment: Experiment, frame: pd.DataFrame, directory: Path) -> list[Path]:
     """Write figures/<experiment>-<figure>.png, .svg and .csv (the numbers that are drawn) under `directory`."""
     require(*NEEDED)
+    return _save(experiment, pictures(experiment, frame), directory)
+
+
+def save_regrets(regrets: Regrets, directory: Path) -> list[Path]:
+    """Write the same files for a table that was read before."""
+    require(*NEEDED)
+    return _save(regrets.experiment, pictures_of(regrets), directory)
+
+
+def _save(experiment: Experiment, shown: Sequence[Picture], directory: Path) -> list[Path]:
     import matplotlib as mpl
 
     folder = Path(directory) / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for picture in pictures(experiment, frame):
+    for picture in shown:
         figure, stem = _figure(experiment, picture), folder / f"{experiment.name}-{picture.name}"
         with mpl.rc_context(STYLE):
             figure.savefig(stem.with_suffix(".png"), dpi=160, metadata={"Software": None})

@@ -29,12 +29,22 @@ PICTURES: dict[str, Callable[[Regrets], Picture]] = {
 
 
 def pictures(experiment: Experiment, frame: pd.DataFrame) -> list[Picture]:
-    """Every picture that the experiment asks for, from one row for each label, run and step."""
+    """Return every picture that the experiment asks for, from one row for each label, run and step."""
+    _check_figures(experiment)
+    return pictures_of(Regrets.from_frame(experiment, frame))
+
+
+def pictures_of(regrets: Regrets) -> list[Picture]:
+    """Return the same pictures for a table that was read before."""
+    _check_figures(regrets.experiment)
+    return [PICTURES[name](regrets) for name in regrets.experiment.figures]
+
+
+def _check_figures(experiment: Experiment) -> None:
+    """Refuse an experiment with a figure that nobody can draw, and any where scipy is missing."""
     require("a picture", "experiments", "scipy")
     unknown = [name for name in experiment.figures if name not in PICTURES]
     if unknown:
         raise InvalidInput(
             f"{experiment.name}: no figure is called {unknown[0]!r}; there are {listing(list(PICTURES))}"
         )
-    regrets = Regrets.from_frame(experiment, frame)
-    return [PICTURES[name](regrets) for name in experiment.figures]

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from private_bandits.experiments.analysis.claims.verdict import LEVEL, Verdict
 from private_bandits.experiments.analysis.estimates import FREE
 from private_bandits.experiments.analysis.regrets import Regrets
-from private_bandits.experiments.analysis.verdicts import judge
+from private_bandits.experiments.analysis.verdicts import judge_regrets
 from private_bandits.experiments.analysis.wording import listing, percent
 from private_bandits.experiments.run.experiment import Experiment
-from private_bandits.experiments.show.gallery import pictures
+from private_bandits.experiments.show.gallery import pictures_of
 from private_bandits.experiments.show.interactive import panel_data
 from private_bandits.experiments.show.page_tables import SplitTable, Table
 from private_bandits.experiments.show.pictures import Picture
@@ -50,20 +50,32 @@ METHOD = (
     "Press a name above a picture to hide its line.",
 )
 
+NEEDED = ("the report", "experiments", "jinja2", "plotly", "scipy")
+
 
 @dataclass(frozen=True)
 class Chapter:
     """An experiment with what was found in it."""
 
-    experiment: Experiment
+    regrets: Regrets
     frame: pd.DataFrame
     pictures: Sequence[Picture]
     verdicts: Sequence[Verdict]
 
+    @classmethod
+    def of(cls, regrets: Regrets, frame: pd.DataFrame, verdicts: Sequence[Verdict]) -> Chapter:
+        """Return the chapter of an experiment that was judged. frame: the table of the same regrets."""
+        return cls(regrets, frame, pictures_of(regrets), verdicts)
+
+    @property
+    def experiment(self) -> Experiment:
+        """Return what was run, as data."""
+        return self.regrets.experiment
+
     @property
     def setup(self) -> str:
         """Return what was run, in a line."""
-        regrets = Regrets.from_frame(self.experiment, self.frame)
+        regrets = self.regrets
         seeds = listing([str(seed) for seed in sorted(set(self.frame["seed"]))])
         versions = listing(sorted({str(version) for version in self.frame["version"]}))
         policies = listing([family.name for family in regrets.families()])
@@ -80,15 +92,26 @@ def write(
     tables: Mapping[str, Sequence[Mapping[str, Any]]],
     settings: Mapping[str, Any],
 ) -> Path:
-    """The report as one HTML file; returns its path.
+    """Write the report as one HTML file, and return its path.
 
     results: experiments with a row for each label, run and step. tables: rows of the paper's tables, "one" and "two".
     settings: names and values, shown as they are. The same input gives the same bytes.
     """
-    require("the report", "experiments", "jinja2", "plotly", "scipy")
+    require(*NEEDED)
+    read = [(Regrets.from_frame(experiment, frame), frame) for experiment, frame in results]
+    return write_chapters(path, [Chapter.of(one, frame, judge_regrets(one)) for one, frame in read], tables, settings)
+
+
+def write_chapters(
+    path: str | Path,
+    chapters: Sequence[Chapter],
+    tables: Mapping[str, Sequence[Mapping[str, Any]]],
+    settings: Mapping[str, Any],
+) -> Path:
+    """Write the same file for experiments that were read and judged before."""
+    require(*NEEDED)
     from plotly.offline import get_plotlyjs
 
-    chapters = [Chapter(one, frame, pictures(one, frame), judge(one, frame)) for one, frame in results]
     text = render(
         "private_bandits.experiments.show",
         "report.html",
