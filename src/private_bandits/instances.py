@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from private_bandits.budget import Budget, equal_budget
 from private_bandits.environments import Contextual, Linear, Setting
@@ -15,7 +16,7 @@ from private_bandits.policies import POLICIES, Policy
 
 
 def linear_instance(
-    seed: int, noise: str = "bounded", arms: int = 10, dimension: int = 3, theta: Sequence[float] | None = None
+    seed: int, noise: str = "bounded", arms: int = 10, dimension: int = 3, theta: ArrayLike | None = None
 ) -> Linear:
     """Random directions as actions, and one more as theta where none is given, as in the paper's experiment.
 
@@ -28,7 +29,7 @@ def linear_instance(
 
 
 def contextual_instance(
-    seed: int, setting: Setting = "strict", arms: int = 10, dimension: int = 3, theta: Sequence[float] | None = None
+    seed: int, setting: Setting = "strict", arms: int = 10, dimension: int = 3, theta: ArrayLike | None = None
 ) -> Contextual:
     """A random direction as theta where none is given, as in the paper's experiment.
 

@@ -109,7 +109,7 @@ class AdaCGOPE(PhasedElimination):
             )
         if self.phase_length == "own":
             return self.length_for_own_noise(phase, active)
-        size = len(self.actions[0]), len(self.actions)
+        size = len(self.rows[0]), len(self.rows)
         return paper_length(phase, *size, self.delta, self.budget.variance_factor)
 
     def slack(

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from private_bandits.budget import BUDGETS, Budget
 from private_bandits.checks import large_number, whole_number
@@ -199,7 +199,7 @@ class Policy(ABC, Generic[State]):
         """What leaves when the sum `key` is due: None, that sum alone. Its last reward is not in `arrived` yet."""
         return None
 
-    def offer(self, actions: Any) -> Offer | None:
+    def offer(self, actions: ArrayLike | None) -> Offer | None:
         """What `ask(actions=...)` offers, checked and on the grid: only where actions change from step to step."""
         if actions is not None:
             raise InvalidInput(f"{type(self).__name__} has the same actions at every step: ask without actions")

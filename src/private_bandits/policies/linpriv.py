@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
@@ -219,7 +220,7 @@ class LinPriv(LinearTreePolicy):
         """The action's own."""
         return action
 
-    def offer(self, actions: Any) -> Offer:
+    def offer(self, actions: ArrayLike | None) -> Offer:
         """As many rows as arms."""
         offered = super().offer(actions)
         if len(offered) != self.arms:

@@ -145,7 +145,7 @@ class ShortPhasedRuns(PhasedRuns):
     """
 
     def _play_groups(self, phase: int, groups: Groups) -> None:
-        mixes = known_mixes(self.policy.actions, self.policy.tol, self.policy.lead)
+        mixes = known_mixes(self.policy.rows, self.policy.tol, self.policy.lead)
         # One action is the best one; it is not known in the first phase.
         keys = [(active, best) for active, best in groups if best is not None and len(active) > 1]
         left = dict(groups)

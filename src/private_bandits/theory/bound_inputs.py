@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from numbers import Real
+from typing import Any
+
+from numpy.typing import ArrayLike
 
 from private_bandits.budget import Budget, NoPrivacy, zCDP
 from private_bandits.checks import large_number, whole_number
@@ -40,9 +42,10 @@ def checked_size(name: str, value: float, least: int) -> int:
     return large_number(name, value, least)
 
 
-def checked_gaps(gaps: Iterable[float]) -> tuple[float, ...]:
+def checked_gaps(gaps: ArrayLike) -> tuple[float, ...]:
     """How much worse than the best arm each arm is."""
-    found = tuple(float(gap) for gap in gaps)
+    given: Any = gaps
+    found = tuple(float(gap) for gap in given)
     if not found or not all(0 <= gap < math.inf for gap in found) or 0 not in found:
         raise InvalidInput(
             f"gaps must hold one number of at least 0 for each arm, and 0 for the best one, got {list(found)}"

@@ -77,7 +77,7 @@ class Problem:
     @property
     def gaps(self) -> tuple[float, ...] | None:
         """To the best mean, where means are given."""
-        return None if self.means is None else checked_gaps(max(self.means) - mean for mean in self.means)
+        return None if self.means is None else checked_gaps([max(self.means) - mean for mean in self.means])
 
     @property
     def in_range(self) -> bool:

@@ -8,7 +8,9 @@ need not be exactly optimal; the policy then drops by the width that it really r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+
+from numpy.typing import ArrayLike
 
 from private_bandits.budget import Budget
 from private_bandits.checks import check_probability
@@ -28,7 +30,7 @@ def adac_gope_regret(
     budget: float | Budget,
     delta: float = 1e-3,
     tol: float = 1e-3,
-    gaps: Iterable[float] | None = None,
+    gaps: ArrayLike | None = None,
     bounded: bool = True,
     in_ball: bool = True,
 ) -> Bound:
