@@ -64,7 +64,7 @@ def contextual(horizon: int, runs: int, seed: int) -> Iterator[str]:
     }
     result = pb.simulate({str(rho): policy for rho, policy in policies.items()}, world, horizon, runs, seed)
     for rho, policy in policies.items():
-        bound = theory.adac_oful_regret(3, horizon, policy.promise, regulariser=1.0).value
+        bound = theory.adac_oful_regret(3, horizon, policy.budget, regulariser=1.0).value
         yield f"AdaC-OFUL, lambda = 1 | {rho:g} | {result.final[str(rho)].mean():,.0f} | - | {bound:,.0f}"
 
 

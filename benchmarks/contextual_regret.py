@@ -56,7 +56,7 @@ def policies(budget: Budget, horizon: int) -> dict[str, Policy[Any]]:
 def guessing(horizon: int) -> float:
     """Regret of choosing at random."""
     chance = np.random.default_rng(0)
-    means = np.array([WORLD.draw_actions(chance) @ WORLD.theta for _ in range(20_000)])
+    means = np.array([WORLD.draw_actions(chance) @ np.array(WORLD.theta) for _ in range(20_000)])
     return float((means.max(axis=1) - means.mean(axis=1)).mean()) * horizon
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 import private_bandits as pb
 from private_bandits.budget import Budget
-from private_bandits.experiments.estimates import Estimate, price
+from private_bandits.experiments.analysis.estimates import RegretEstimate, price
 from private_bandits.instances import contextual_instance, linear_instance
 from private_bandits.policies import Policy
 
@@ -86,11 +86,11 @@ def measured(case: Case, runs: int, repeats: int) -> tuple[dict[str, pb.Simulati
     return found, seconds
 
 
-def lower_by(found: dict[str, pb.Simulation], name: str) -> Estimate:
+def lower_by(found: dict[str, pb.Simulation], name: str) -> RegretEstimate:
     """1 - tight/published; contextual runs share their contexts and are compared in pairs."""
     paired = isinstance(found["paper"].environment, pb.Contextual)
     more = price(found["tight"].final[name], found["paper"].final[name], paired)
-    return Estimate(-more.value, more.error, more.freedom)
+    return RegretEstimate(-more.value, more.error, more.freedom)
 
 
 def table(case: Case, runs: int, repeats: int) -> None:

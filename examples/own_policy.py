@@ -30,7 +30,7 @@ class MOSS(pb.IndexPolicy):
 
     def index(self, means: Any, counts: Any, step: Any, width: float) -> Any:
         """The mean, and as far as n rewards and one noise may stray; nothing once an arm had its share of the steps."""
-        spread = 0.5 / counts + 1 / (self.promise.implied_rho * counts**2)
+        spread = 0.5 / counts + 1 / (self.budget.implied_rho * counts**2)
         return means + width * np.sqrt(spread * np.log(np.maximum(step / (len(self.arm_names) * counts), 1)))
 
 

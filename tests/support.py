@@ -42,7 +42,7 @@ EVERY_POLICY: list[Policy[Any]] = examples_of(
     for _, cls in sorted(POLICIES.items())
     if cls.__module__.startswith("private_bandits.")  # not what a test made up
 )
-ONE_OF_EACH_NOISE = list({(policy.name, policy.promise.noise): policy for policy in reversed(EVERY_POLICY)}.values())
+ONE_OF_EACH_NOISE = list({(policy.name, policy.budget.noise): policy for policy in reversed(EVERY_POLICY)}.values())
 """Budgets of one kind of noise differ in nothing but the level."""
 OTHER_BUDGETS = [policy for policy in EVERY_POLICY if policy not in ONE_OF_EACH_NOISE]
 OTHER_VARIANTS = [

@@ -261,7 +261,7 @@ def as_text(rows: Sequence[pb.Release]) -> str:
 def assert_failed(agent: pb.Agent, text: str) -> None:
     """The agent shows its releases, and does nothing else."""
     assert as_text(agent.ledger.rows) == text
-    assert agent.guarantee().budget == agent.policy.promise
+    assert agent.guarantee().budget == agent.policy.budget
     assert "failed" in repr(agent)
     assert agent.settings["unit"] == "reward"
     waiting = agent.open_decisions
@@ -818,7 +818,7 @@ def test_a_number_of_levels_that_depends_on_the_budget_is_refused() -> None:
     class Deeper(pb.TreeUCB):
         @property
         def tree_levels(self) -> int:
-            return 2 if self.promise.level >= 1 else 6
+            return 2 if self.budget.level >= 1 else 6
 
     with pytest.raises(InvalidInput, match="must not depend on the budget"):
         pb.Agent(Deeper(1, pb.zCDP(1.0)), max_rewards_per_person=10, unit="person")

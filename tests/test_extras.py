@@ -22,10 +22,12 @@ from private_bandits.audit import audit, audit_all, html, of_policy
 from private_bandits.audit.evidence import clopper_pearson
 from private_bandits.cli import app
 from private_bandits.errors import MissingExtra, PrivateBanditsError
-from private_bandits.experiments import drawing, figures, gallery, report, verdicts
 from private_bandits.experiments import reproduce as command
-from private_bandits.experiments.estimates import mean
-from private_bandits.experiments.files import Folder
+from private_bandits.experiments.analysis import verdicts
+from private_bandits.experiments.analysis.estimates import mean
+from private_bandits.experiments.analysis.regrets import Regrets
+from private_bandits.experiments.run.results_folder import Folder
+from private_bandits.experiments.show import drawing, figures, gallery, report
 from private_bandits.loading import EXTRAS, require
 from private_bandits.testing import audit_policy
 from private_bandits.theory.divergence import kl_bound_transport
@@ -143,6 +145,7 @@ def test_a_cluster_needs_an_extra_of_its_own(tmp_path: Path) -> None:
 
 POLICY = pb.AdaCUCB(2, pb.zCDP(1))
 FRAME = pd.DataFrame({"label": ["a"]})
+REGRETS = Regrets(FINITE, np.array([1]), {})
 SOME = mean(np.array([1.0, 2.0]))
 FUNCTIONS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "transport_cost": ("scipy", lambda folder: transport_cost({(0,): 1.0}, {(1,): 1.0})),
@@ -159,7 +162,7 @@ FUNCTIONS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "save, scipy": ("scipy", lambda folder: figures.save(FINITE, FRAME, folder)),
     "save": ("matplotlib", lambda folder: figures.save(FINITE, FRAME, folder)),
     "draw": ("matplotlib", lambda folder: figures.draw(FINITE, FRAME)),
-    "drawn": ("matplotlib", lambda folder: drawing.drawn(FINITE, FRAME)),
+    "drawn": ("matplotlib", lambda folder: drawing.drawn(REGRETS)),
     "write": ("plotly", lambda folder: report.write(folder / "report.html", [(FINITE, FRAME)], {}, {})),
     "write, scipy": ("scipy", lambda folder: report.write(folder / "report.html", [(FINITE, FRAME)], {}, {})),
     "write, jinja2": ("jinja2", lambda folder: report.write(folder / "report.html", [(FINITE, FRAME)], {}, {})),
@@ -182,7 +185,7 @@ def test_a_function_that_needs_an_extra_names_package_and_extra(
 
 
 @pytest.mark.parametrize(
-    ("module", "package"), [("simulation.compiled", "numba"), ("experiments.cluster", "distributed")]
+    ("module", "package"), [("simulation.compiled", "numba"), ("experiments.run.cluster", "distributed")]
 )
 def test_a_module_that_is_made_of_an_extra_cannot_be_imported_without_it(
     module: str, package: str, monkeypatch: pytest.MonkeyPatch

@@ -393,8 +393,8 @@ def test_the_audit_says_what_it_has_seen() -> None:
 
 def test_a_class_stands_for_every_budget_that_it_serves() -> None:
     assert [policy_id(p) for p in examples_of([Batches])] == ["test-batches-zCDP", "test-batches-NoPrivacy"]
-    assert [type(p.promise).__name__ for p in examples_of([Greedy])] == list(Greedy.supported_budgets)
-    kinds = [p.promise.noise for p in examples_of([Greedy], one_of_each_noise=True)]
+    assert [type(p.budget).__name__ for p in examples_of([Greedy])] == list(Greedy.supported_budgets)
+    kinds = [p.budget.noise for p in examples_of([Greedy], one_of_each_noise=True)]
     assert sorted(kinds) == ["gaussian", "laplace", "none"]
     ready = Greedy.example(pb.zCDP(3))
     assert examples_of([ready], one_of_each_noise=True) == [ready]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from private_bandits.arrays import Floats, Integers
 from private_bandits.checks import whole_number
@@ -41,13 +41,14 @@ class Bernoulli:
     [0.75, 0.5]
     """
 
-    probabilities: Sequence[float]
+    probabilities: ArrayLike
 
     def __post_init__(self) -> None:
+        given: Any = self.probabilities
         try:
-            values = tuple(float(p) for p in self.probabilities)
+            values = tuple(float(p) for p in given)
         except (TypeError, ValueError):
-            raise InvalidInput(f"the means must be numbers, got {self.probabilities!r}") from None
+            raise InvalidInput(f"the means must be numbers, got {given!r}") from None
         if not values:
             raise InvalidInput("the means must name at least one arm")
         if not all(0 <= p <= 1 for p in values):
@@ -91,8 +92,8 @@ class Linear:
     [0.5, 0.5]
     """
 
-    actions: Any
-    theta: Any
+    actions: ArrayLike
+    theta: ArrayLike
     noise: str = "bounded"
 
     def __post_init__(self) -> None:
@@ -149,7 +150,7 @@ class Contextual:
 
     dimension: int
     arms: int
-    theta: Any
+    theta: ArrayLike
     setting: Setting = "strict"
 
     def __post_init__(self) -> None:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from private_bandits.budget import Budget, equal_budget
 from private_bandits.environments import Contextual, Linear, Setting
 from private_bandits.errors import InvalidInput
 from private_bandits.policies import POLICIES, Policy
 
-NOT_SAID = {"linpriv-shared": {"arms"}}
-"""Parameters that a policy has from another one, and no use for."""
-
 
 def linear_instance(
-    seed: int, noise: str = "bounded", arms: int = 10, dimension: int = 3, theta: Sequence[float] | None = None
+    seed: int, noise: str = "bounded", arms: int = 10, dimension: int = 3, theta: ArrayLike | None = None
 ) -> Linear:
     """Random directions as actions, and one more as theta where none is given, as in the paper's experiment.
 
@@ -31,7 +29,7 @@ def linear_instance(
 
 
 def contextual_instance(
-    seed: int, setting: Setting = "strict", arms: int = 10, dimension: int = 3, theta: Sequence[float] | None = None
+    seed: int, setting: Setting = "strict", arms: int = 10, dimension: int = 3, theta: ArrayLike | None = None
 ) -> Contextual:
     """A random direction as theta where none is given, as in the paper's experiment.
 
@@ -53,7 +51,7 @@ def policy_named(
     variant: one that it has; None, its own default. Every policy has "paper", as published.
 
     >>> from private_bandits import zCDP
-    >>> policy_named("adap-ucb", "finite", zCDP(0.5), {"n_arms": 2, "horizon": 100}).promise
+    >>> policy_named("adap-ucb", "finite", zCDP(0.5), {"n_arms": 2, "horizon": 100}).budget
     PureDP(epsilon=1.0)
     """
     known = sorted(n for n, policy in POLICIES.items() if policy.setting == setting)
@@ -71,4 +69,4 @@ def policy_named(
 
 def parameters_of(name: str) -> set[str]:
     """What can be said of a policy."""
-    return {field.name for field in fields(POLICIES[name])} - NOT_SAID.get(name, set())  # type: ignore[arg-type]
+    return {field.name for field in fields(POLICIES[name]) if field.init}  # type: ignore[arg-type]

@@ -89,7 +89,7 @@ def examples_of(
 
 def policy_id(policy: Policy[Any]) -> str:
     """Its name and the kind of its budget."""
-    return f"{policy.name}-{type(policy.promise).__name__}"
+    return f"{policy.name}-{type(policy.budget).__name__}"
 
 
 def offered(policy: Policy[Any], step: int) -> Any:
@@ -282,15 +282,15 @@ class PolicyRules:
             counted[key] += episode.count
         assert +counted == entered, f"by sum, {dict(counted)} rewards were counted and {dict(entered)} entered"
         # Nodes of a tree hold the rewards of nodes below them, and do not add up so.
-        if policy.promise.noise == "none" and policy.setting == "finite" and not policy.tree_levels:
+        if policy.budget.noise == "none" and policy.setting == "finite" and not policy.tree_levels:
             _check_sums(agent, transcript)
 
     def test_the_ledger_stays_within_the_budget(self, policy: Policy[Any]) -> None:
         """However long it runs."""
         agent = Agent(policy)
         interact(agent, steps=150, script_seed=7)
-        assert agent.ledger.total <= policy.promise.level, f"{agent.ledger.total} spent of {policy.promise.level}"
-        assert agent.guarantee().private == (policy.promise.noise != "none")
+        assert agent.ledger.total <= policy.budget.level, f"{agent.ledger.total} spent of {policy.budget.level}"
+        assert agent.guarantee().private == (policy.budget.noise != "none")
 
     def test_a_seeded_agent_promises_nothing(self, policy: Policy[Any]) -> None:
         """Whoever knows the seed can take the noise away."""

@@ -10,7 +10,7 @@ from scipy.stats import binom, norm
 import private_bandits as pb
 from private_bandits.audit.evidence import (
     Claim,
-    Moments,
+    SampleMoments,
     clopper_pearson,
     epsilon_of_event,
     renyi_of_bernoullis,
@@ -68,7 +68,7 @@ def test_empirical_bernstein_is_wrong_rarely_and_not_idle() -> None:
     failure, runs, wrong, reach = 0.02, 200, 0, []
     for _ in range(2000):
         sample = generator.beta(0.3, 2.0, runs)
-        bound = Moments.of(sample, 0.0, 1.0).bound(runs, failure, 1)
+        bound = SampleMoments.of(sample, 0.0, 1.0).bound(runs, failure, 1)
         wrong += bound < 0.3 / 2.3
         reach.append(bound - 0.3 / 2.3)
     assert binom.sf(wrong - 1, 2000, failure) > 1e-6

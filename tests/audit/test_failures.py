@@ -17,9 +17,9 @@ from private_bandits.audit import SHORT, Thoroughness, audit, html, of_factory, 
 from private_bandits.audit import inside as exact
 from private_bandits.audit.attempts import attempt, words_of
 from private_bandits.audit.outside import Effort
-from private_bandits.audit.replay import Change, replay
 from private_bandits.audit.scenario import Scenario, play
-from private_bandits.audit.script import Move, Row
+from private_bandits.audit.script import Row, ScriptMove
+from private_bandits.audit.script_replay import Change, replay
 from private_bandits.ledger import Release
 from private_bandits.policies.doubling import DoublingState
 from tests.audit.specimens import SPECIMENS, FailsByRelease, small_policy
@@ -194,12 +194,12 @@ def test_a_foreign_agent_may_fail_too(kind: type[_Fragile], verdict: str) -> Non
 # What a replay shows of it.
 
 
-def _shown(agent: Callable[[], pb.Agent], *script: Move) -> list[str]:
+def _shown(agent: Callable[[], pb.Agent], *script: ScriptMove) -> list[str]:
     return [shown.text for shown in replay(of_factory(agent, RHO), script, {}, None).shown]
 
 
 def test_after_a_failure_everything_is_looked_at_and_the_script_goes_on() -> None:
-    steps = (Move("ask"), Move("tell", 0, 1.0), Move("ask"), Move("tell", 0, 1.0))
+    steps = (ScriptMove("ask"), ScriptMove("tell", 0, 1.0), ScriptMove("ask"), ScriptMove("tell", 0, 1.0))
     shown = _shown(lambda: pb.Agent(small_policy(kind=_AlwaysFails)), *steps)
     failed = next(i for i, text in enumerate(shown) if text.startswith("tell: error PolicyFailed"))
     assert any(text.startswith("repr: returned Agent(") for text in shown[failed : failed + 20])
@@ -212,7 +212,7 @@ def test_a_batch_is_refused_first_and_then_taken() -> None:
     for which, words in enumerate(
         ("NaN", "not handed out", "twice in the batch", "not handed out", "an arm from 0", "tell_many takes")
     ):
-        shown = _shown(pb_agent, Move("ask many", count=2), Move("batch", which, rows=rows))
+        shown = _shown(pb_agent, ScriptMove("ask many", count=2), ScriptMove("batch", which, rows=rows))
         refused = next(text for text in shown if text.startswith("bad batch: error"))
         assert words in refused
         assert "tell_many: returned None" in shown
@@ -223,7 +223,7 @@ def pb_agent() -> pb.Agent:
 
 
 def test_noise_that_cannot_be_drawn_is_no_failure_of_the_agent() -> None:
-    script = (Move("ask many", count=2), Move("no noise"), Move("batch", rows=(Row(1.0), Row(0.0))))
+    script = (ScriptMove("ask many", count=2), ScriptMove("no noise"), ScriptMove("batch", rows=(Row(1.0), Row(0.0))))
     trace = replay(of_policy(small_policy()), script, {}, None)
     refused = next(shown.text for shown in trace.shown if shown.text.startswith("tell_many: error NoiseFailed"))
     assert "0 of 2 rewards were taken before" in refused
@@ -233,7 +233,7 @@ def test_noise_that_cannot_be_drawn_is_no_failure_of_the_agent() -> None:
 
 def test_rewards_of_a_log_are_changed_one_by_one_and_stay_in_the_range() -> None:
     target = of_policy(small_policy())
-    script = (Move("log", rows=(Row(1.0, 0), Row(0.0, 1))), Move("ask"), Move("tell", 0, 1.0))
+    script = (ScriptMove("log", rows=(Row(1.0, 0), Row(0.0, 1))), ScriptMove("ask"), ScriptMove("tell", 0, 1.0))
     base = replay(target, script, {}, None)
     changes = exact.changes_of(target, base, 99, random.Random(1))
     logged = [change for change in changes if min(change) < 0]
@@ -247,7 +247,11 @@ def test_rewards_of_a_log_are_changed_one_by_one_and_stay_in_the_range() -> None
 
 def test_all_of_one_person_is_changed_in_the_log_too() -> None:
     target = of_policy(small_policy()).also[0]
-    script = (Move("log", rows=(Row(1.0, 0, 1), Row(0.0, 1, 2))), Move("ask", person=1), Move("tell", 0, 0.0))
+    script = (
+        ScriptMove("log", rows=(Row(1.0, 0, 1), Row(0.0, 1, 2))),
+        ScriptMove("ask", person=1),
+        ScriptMove("tell", 0, 0.0),
+    )
     changes = exact.changes_of(target, replay(target, script, {}, None), 99, random.Random(1))
     assert {frozenset(change) for change in changes} == {frozenset({-1, 0}), frozenset({-2})}
     assert {-1: Change(1.0), 0: Change(1.0)} in changes
@@ -255,7 +259,12 @@ def test_all_of_one_person_is_changed_in_the_log_too() -> None:
 
 def test_decisions_that_share_an_offer_differ_in_reward_and_action_alone() -> None:
     target = of_policy(pb.AdaCOFULPrivate(dimension=2, budget=RHO))
-    script = (Move("ask many", count=2), Move("ask"), Move("tell", 0, 1.0, 0), Move("tell", 0, 1.0, 0))
+    script = (
+        ScriptMove("ask many", count=2),
+        ScriptMove("ask"),
+        ScriptMove("tell", 0, 1.0, 0),
+        ScriptMove("tell", 0, 1.0, 0),
+    )
     base = replay(target, script, {}, None)
     assert base.together == {0, 1}
     changes = exact.changes_of(target, base, 99, random.Random(1))

@@ -18,9 +18,9 @@ from private_bandits.audit import of_factory, of_policy, shipped
 from private_bandits.audit.accounts import examine, total_of
 from private_bandits.audit.evidence import Claim
 from private_bandits.audit.offers import Offers
-from private_bandits.audit.replay import replay
 from private_bandits.audit.scenario import Scenario, play
-from private_bandits.audit.script import Move, random_script
+from private_bandits.audit.script import ScriptMove, random_script
+from private_bandits.audit.script_replay import replay
 from private_bandits.audit.target import Target
 from private_bandits.bandit import Bandit
 from private_bandits.errors import InvalidInput
@@ -233,7 +233,7 @@ def test_right_agents_are_not_accused(policy: Any, reward_range: tuple[float, fl
 def test_the_dearest_person_costs_the_whole_budget(name: str) -> None:
     """All levels of a tree, at the largest distance; if it were less, replays were blind or noise was too large."""
     target = next(t for t in shipped(name) if t.claim)
-    tells = [move for _ in range(9) for move in (Move("ask"), Move("tell", 0, 1.0, 1))]
+    tells = [move for _ in range(9) for move in (ScriptMove("ask"), ScriptMove("tell", 0, 1.0, 1))]
     base = replay(target, tuple(tells), {}, None)
     costs = []
     for change in exact.changes_of(target, base, 99, random.Random(1)):
@@ -255,7 +255,14 @@ def test_only_what_the_changed_person_is_recommended_is_left_out() -> None:
 
 def test_decisions_that_were_given_up_are_changed_too() -> None:
     target = of_policy(_rare())
-    script = (Move("ask"), Move("ask"), Move("ask"), Move("give up", 1), Move("tell", 0, 1.0), Move("tell", 0, 1.0))
+    script = (
+        ScriptMove("ask"),
+        ScriptMove("ask"),
+        ScriptMove("ask"),
+        ScriptMove("give up", 1),
+        ScriptMove("tell", 0, 1.0),
+        ScriptMove("tell", 0, 1.0),
+    )
     base = replay(target, script, {}, None)
     assert list(base.told) == [0, 2]
     assert {i for change in exact.changes_of(target, base, 99, random.Random(1)) for i in change} == {0, 1, 2}

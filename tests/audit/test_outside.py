@@ -18,7 +18,7 @@ import pytest
 import private_bandits as pb
 from private_bandits.audit import FAILURE, Thoroughness, audit, of_factory, of_policy, outside
 from private_bandits.audit.evidence import Claim
-from private_bandits.audit.outside import Effort, Worlds, examine
+from private_bandits.audit.outside import Effort, WorldRunner, examine
 from private_bandits.audit.scenario import (
     Scenario,
     changed,
@@ -141,7 +141,7 @@ def test_pure_and_approximate_claims(factor: float, violated: bool) -> None:
     target = of_factory(lambda: Coin(1.0), pb.PureDP(factor), arms=2)
     effort = Effort(scenarios=6, pilot=40, learn=600, test=8000, longest=4)
     for claim in (Claim("pure DP", factor), Claim("approximate DP", factor, 1e-3)):
-        outcome = examine(target, claim, Worlds(target, 1), False, effort, 1e-4, seed=1)
+        outcome = examine(target, claim, WorldRunner(target, 1), False, effort, 1e-4, seed=1)
         assert outcome.violated == violated
         assert 0.6 < outcome.bound < 1.0
 
@@ -150,17 +150,17 @@ def test_the_bound_comes_close_to_the_truth() -> None:
     """epsilon tanh(epsilon/2) is the rho of the coin."""
     target = of_factory(lambda: Coin(2.0), pb.zCDP(9.0), arms=2)
     effort = Effort(scenarios=6, pilot=40, learn=1000, test=20_000, longest=4)
-    outcome = examine(target, Claim("zCDP", 9.0), Worlds(target, 1), False, effort, 1e-4, seed=1)
+    outcome = examine(target, Claim("zCDP", 9.0), WorldRunner(target, 1), False, effort, 1e-4, seed=1)
     assert 0.85 * 2 * math.tanh(1) < outcome.bound < 2 * math.tanh(1)
 
 
 def test_processes_that_would_repeat_each_other_are_not_used() -> None:
     fixed = SPECIMENS["black_fixed_seed"]
-    worlds = Worlds(of_factory(fixed.path, pb.zCDP(fixed.rho)), 2)
+    worlds = WorldRunner(of_factory(fixed.path, pb.zCDP(fixed.rho)), 2)
     assert worlds.processes == 1
     free = SPECIMENS["black_uniform"]
     target = of_factory(free.path, pb.zCDP(free.rho))
-    worlds = Worlds(target, 2)
+    worlds = WorldRunner(target, 2)
     assert worlds.processes == 2
     low, high = worlds.run(Scenario(3, 0, (0.5,) * target.arms), 11, look=False)
     worlds.close()
@@ -433,6 +433,6 @@ def test_a_policy_is_judged_by_what_it_publishes_not_only_by_actions(monkeypatch
     target = of_policy(pb.AdaCUCB(2, pb.zCDP(2.0), variant="paper"))
     assert target.claim is not None
     monkeypatch.setattr(outside, "search", lambda *_: Scenario(2, 1, (0.5, 0.5), looks=1))
-    outcome = examine(target, target.claim, Worlds(target, 1), True, Effort(learn=400, test=1200), FAILURE, seed=0)
+    outcome = examine(target, target.claim, WorldRunner(target, 1), True, Effort(learn=400, test=1200), FAILURE, seed=0)
     assert not outcome.violated
     assert outcome.bound > 0.5  # the releases are seen: much more than actions show

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 import private_bandits as pb
 from private_bandits import cli
-from private_bandits.audit import FAILURE, Part, Report, Thoroughness, audit, audit_all, html, of_factory
+from private_bandits.audit import FAILURE, AuditPart, Report, Thoroughness, audit, audit_all, html, of_factory
 from private_bandits.audit.evidence import Claim
 from private_bandits.audit.inside import Flaw
-from private_bandits.audit.outside import Effort, Outcome
+from private_bandits.audit.outside import Effort, OutsideEvidence
 from private_bandits.audit.scenario import Scenario
 from private_bandits.errors import InvalidInput
 from tests.audit.specimens import SPECIMENS
@@ -252,8 +252,8 @@ class Tags(HTMLParser):
 def planted(words: str, *, flaw: bool) -> Report:
     """A report with these words everywhere that words can come in."""
     claim = Claim(words, 1.0)
-    seen = Outcome(words, 2.0, claim, 0.1, Scenario(2, 0, (0.5,)), words, 9, (0.0, 1.0, 2.0), (1, 0), (0, 3))
-    part = Part(f"3 {words}", words, (Flaw(words, words),) if flaw else (), outcome=seen)
+    seen = OutsideEvidence(words, 2.0, claim, 0.1, Scenario(2, 0, (0.5,)), words, 9, (0.0, 1.0, 2.0), (1, 0), (0, 3))
+    part = AuditPart(f"3 {words}", words, (Flaw(words, words),) if flaw else (), outcome=seen)
     return Report(words, claim, inside=False, parts=[part], notes=[words])
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import private_bandits as pb
-from private_bandits.experiments.data import Entry, Experiment, Instance, entries
+from private_bandits.experiments.run.data import Entry, Experiment, Instance, entries
 
 Floats = NDArray[np.float64]
 STEPS = np.unique(np.geomspace(1, 10_000, 25).round().astype(np.int64))

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from private_bandits.experiments.cache import Cache
-from private_bandits.experiments.data import EXPERIMENTS, Experiment, entries
-from private_bandits.experiments.runner import Plan, plan
+from private_bandits.experiments.run.cache import Cache
+from private_bandits.experiments.run.data import EXPERIMENTS, Experiment, entries
+from private_bandits.experiments.run.runner import Plan, plan
 from private_bandits.simulation.workers import Finished, Job, Shares, compute
 
 FINITE = EXPERIMENTS["finite-strict"].resized(3000, 4)

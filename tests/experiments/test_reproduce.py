@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,14 @@ from rich.console import Console
 
 import private_bandits as pb
 from private_bandits.errors import InvalidInput
-from private_bandits.experiments import drawing
 from private_bandits.experiments import reproduce as command
-from private_bandits.experiments.build import study_of
-from private_bandits.experiments.data import EXPERIMENTS, Experiment
-from private_bandits.experiments.files import Folder
-from private_bandits.experiments.outcome import Outcome
+from private_bandits.experiments.analysis import verdicts
+from private_bandits.experiments.analysis.regrets import Regrets
+from private_bandits.experiments.outcome import ReproduceOutcome
+from private_bandits.experiments.run.build import study_of
+from private_bandits.experiments.run.data import EXPERIMENTS, Experiment
+from private_bandits.experiments.run.results_folder import Folder
+from private_bandits.experiments.show import drawing
 from tests.experiments.small import FINITE, LINEAR, PLACEMENT, contextual
 from tests.interruptible import hears_interrupts
 
@@ -34,7 +37,7 @@ COMMAND = str(Path(sys.executable).with_name("private-bandits"))
 class Idle(drawing.Painters):
     """Draws nothing."""
 
-    def draw(self, experiment: Experiment, frame: pd.DataFrame) -> None:
+    def draw(self, regrets: Regrets, frame: pd.DataFrame) -> None:
         pass
 
 
@@ -42,11 +45,11 @@ class Idle(drawing.Painters):
 def numbers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures, verdicts and the report are tested where they are made."""
     monkeypatch.setattr(command, "Painters", Idle)
-    monkeypatch.setattr(command, "judge", lambda experiment, frame: [])
+    monkeypatch.setattr(command, "judge_regrets", lambda regrets: [])
     monkeypatch.setattr(command, "_write_report", lambda folder, outcome: None)
 
 
-def reproduce(folder: Path, *experiments: Any, seed: int = 0) -> Outcome:
+def reproduce(folder: Path, *experiments: Any, seed: int = 0) -> ReproduceOutcome:
     return command.reproduce(experiments, folder, seed=seed, progress=False)
 
 
@@ -205,15 +208,16 @@ def test_pictures_are_drawn_only_where_they_would_change(tmp_path: Path, monkeyp
     frame = reproduce(tmp_path, FINITE).results["finite-strict"][1]
     calls: list[str] = []
 
-    def fake(experiment: Experiment, numbers: pd.DataFrame) -> dict[str, bytes]:
-        calls.append(experiment.title)
-        return {"figures/a.png": f"{experiment.title} {numbers['regret'].sum()}".encode()}
+    def fake(regrets: Regrets) -> dict[str, bytes]:
+        calls.append(regrets.experiment.title)
+        total = sum(curves.sum() for curves in regrets.of.values())
+        return {"figures/a.png": f"{regrets.experiment.title} {total}".encode()}
 
     monkeypatch.setattr(drawing, "drawn", fake)
 
     def draw(experiment: Experiment, numbers: pd.DataFrame) -> bytes:
         with drawing.Painters(Folder(tmp_path), 1) as painters:
-            painters.draw(experiment, numbers)
+            painters.draw(Regrets.from_frame(experiment, numbers), numbers)
             (path,) = painters.finish()
         return path.read_bytes()
 
@@ -230,6 +234,28 @@ def test_pictures_are_drawn_only_where_they_would_change(tmp_path: Path, monkeyp
     assert draw(replace(FINITE, title="another"), frame).startswith(b"another")
     assert draw(FINITE, frame) == first
     assert len(calls) == 6
+
+
+def test_a_table_is_read_and_judged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # the pictures, verdicts and report that users get
+    made = replace(FINITE, claims=("price-vanishes",))
+    calls: list[str] = []
+    read, judged = Regrets.from_frame, verdicts.CLAIMS["price-vanishes"]
+
+    def reads(experiment: Experiment, frame: pd.DataFrame) -> Regrets:
+        calls.append("read")
+        return read(experiment, frame)
+
+    def judges(regrets: Regrets) -> Iterator[verdicts.Verdict]:
+        calls.append("judged")
+        return judged(regrets)
+
+    monkeypatch.setattr(Regrets, "from_frame", reads)
+    monkeypatch.setitem(verdicts.CLAIMS, "price-vanishes", judges)
+    outcome = reproduce(tmp_path, made)
+    assert sorted(calls) == ["judged", "read"]
+    assert outcome.verdicts[made.name][0].words in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert len(list((tmp_path / "figures").glob("*.png"))) == len(made.figures)
 
 
 def test_one_run_has_no_standard_error(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_every_policy_can_be_replayed(policy: Policy[Any]) -> None:
     again = Replay(frame, **options).run(policy, seed=1)
     assert again.rewards.tolist() == result.rewards.tolist()
     live = Replay(frame, **options).run(policy)
-    assert live.agent.ledger.total <= policy.promise.level
+    assert live.agent.ledger.total <= policy.budget.level
 
 
 def test_actions_in_a_file_are_json(tmp_path: Path) -> None:

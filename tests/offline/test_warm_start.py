@@ -68,10 +68,10 @@ def test_one_release_for_each_arm_within_the_budget(policy: Policy[Any]) -> None
     assert [row.key for row in agent.ledger] == keys
     assert sum(row.count for row in agent.ledger) == 20
     if agent.guarantee().private:
-        assert 0 < agent.ledger.total <= policy.promise.level
+        assert 0 < agent.ledger.total <= policy.budget.level
         assert agent.guarantee().spent <= agent.guarantee().promised
     interact(agent, 30, script_seed=1)
-    assert agent.ledger.total <= policy.promise.level
+    assert agent.ledger.total <= policy.budget.level
     newest = [next(iter(row.episodes)) for row in agent.ledger]  # others may be in it again
     assert len(newest) == len(set(newest))
 

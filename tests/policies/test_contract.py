@@ -64,3 +64,12 @@ class TestOtherBudgets(TestEveryPolicy):
     """The same with every other budget."""
 
     policies = OTHER_BUDGETS
+
+
+@pytest.mark.parametrize("make", [pb.AdaCUCB, pb.AdaCGOPE, pb.AdaCOFUL])
+def test_there_is_no_default_promise(make: Any) -> None:
+    first = {pb.AdaCUCB: 3, pb.AdaCGOPE: [[1.0, 0.0], [0.0, 1.0]], pb.AdaCOFUL: 2}[make]
+    with pytest.raises(pb.errors.InvalidInput, match=r"such as budget=zCDP\(0\.1\)"):
+        make(first)
+    with pytest.raises(pb.errors.InvalidInput, match=rf"{make.__name__} needs a budget such as zCDP\(0\.1\), got None"):
+        make(first, None)

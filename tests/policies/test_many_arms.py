@@ -360,7 +360,7 @@ def test_the_choice_is_that_of_all_indices(name: str, coarse: bool) -> None:
     policy, _ = PAIRS[name](1000)
     assert isinstance(policy, pb.IndexPolicy)
     dice, state, step = random.Random(name), policy.start(0.0, 1.0), 1000
-    noise_sd = 0.0 if policy.promise.noise == "none" else 1.0
+    noise_sd = 0.0 if policy.budget.noise == "none" else 1.0
     for turn in range(4000):
         arm = turn if turn < 1000 else state.choice if dice.random() < 0.9 else dice.randrange(1000)
         assert arm is not None
@@ -396,7 +396,7 @@ def test_few_indices_are_computed_for_a_release(budget: Any) -> None:
     arms = 10_000
     policy = CountingAdaCUCB(n_arms=arms, budget=budget)
     dice, state, step = random.Random(7), policy.start(0.0, 1.0), arms
-    noise_sd = 0.0 if policy.promise.noise == "none" else 2.5
+    noise_sd = 0.0 if policy.budget.noise == "none" else 2.5
     for arm in range(arms):
         policy.learn(state, release(arm, 1, dice.choice([0.0, 1.0]) + dice.gauss(0.0, noise_sd), noise_sd), step)
     COUNTED.clear()

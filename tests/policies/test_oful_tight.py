@@ -99,7 +99,7 @@ def test_decoded_sums_are_the_exact_ones_but_for_the_noise(cap: int) -> None:
     exact = np.array(rewards[:released]) @ np.array(played[:released])
     learned = agent.learned
     assert learned["rewards"] == released
-    sd = 2 * math.sqrt(policy.promise.variance_factor * policy.decoder.prefix_noise(len(agent.ledger)))
+    sd = 2 * math.sqrt(policy.budget.variance_factor * policy.decoder.prefix_noise(len(agent.ledger)))
     assert np.abs(np.array(learned["total"]) - exact).max() < 6 * sd + 1e-9
     gram = policy.regulariser * np.eye(2) + np.array(played[:released]).T @ np.array(played[:released])
     assert np.array(learned["frozen"]) == pytest.approx(gram, rel=1e-9)
@@ -225,7 +225,7 @@ def slow_width(policy: pb.AdaCOFUL, gram: Floats, releases: int, spread: float) 
     column = (factor[:, 0] ** 2).sum()
     full, rest = divmod(releases, n)
     variance = column * (full * (decoder[-1] ** 2).sum() + ((decoder[rest - 1] ** 2).sum() if rest else 0.0))
-    sd = spread * policy.context_norm * math.sqrt(policy.promise.variance_factor * variance)
+    sd = spread * policy.context_norm * math.sqrt(policy.budget.variance_factor * variance)
     q = 1.001 * chi2.isf(delta / (2 * n + 2), d)
     rewards = spread / 2 * math.sqrt(2 * math.log(2 / delta) + math.log(np.linalg.det(gram) / policy.regulariser**d))
     least = np.linalg.eigvalsh(gram)[0]

@@ -210,7 +210,7 @@ def index_from_the_ledger(agent: pb.Agent, arm: int, step: int) -> float:
     """By the formula, from the nodes in the ledger: the last node of each length makes up the prefix."""
     policy = agent.policy
     assert isinstance(policy, pb.TreeUCB)
-    levels, k, epsilon = policy.horizon.bit_length(), len(policy.arm_names), policy.promise.level
+    levels, k, epsilon = policy.horizon.bit_length(), len(policy.arm_names), policy.budget.level
     low, high = agent.settings["reward_range"]
     rows = [row for row in agent.ledger if row.key == arm]
     covered, total, nodes = len(rows), 0.0, 0

@@ -14,6 +14,7 @@ import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentFileInvalid, CapacityExceeded, InvalidInput
 from private_bandits.policies import Policy
+from private_bandits.policies.base import policy_from_dict
 from tests.support import holds
 
 LOW, HIGH = -1.0, 1.0
@@ -138,11 +139,27 @@ def test_one_estimate_an_arm_needs_as_many_rows_as_arms() -> None:
     assert agent.open_decisions == []
     with pytest.raises(InvalidInput, match="LinPrivShared"):
         pb.LinPriv(dimension=2, budget=pb.zCDP(1))
-    with pytest.raises(InvalidInput, match="leave out arms"):
-        pb.LinPrivShared(dimension=2, budget=pb.zCDP(1), arms=2)
+    with pytest.raises(TypeError, match="arms"):
+        pb.LinPrivShared(dimension=2, budget=pb.zCDP(1), arms=2)  # type: ignore[call-arg]
     shared = pb.Agent(pb.LinPrivShared(dimension=2, budget=pb.zCDP(1)), (LOW, HIGH))
     assert shared.ask(actions=actions(0, rows=1)).action == 0
     assert shared.ask(actions=actions(0, rows=17)).action < 17
+
+
+def test_a_file_of_before_names_the_arms_of_a_shared_estimate() -> None:
+    shared = pb.LinPrivShared(dimension=2, budget=pb.zCDP(1), horizon=50)
+    plain = shared.to_dict()
+    assert "arms" not in plain
+    assert policy_from_dict(plain) == policy_from_dict(plain | {"arms": 0}) == shared
+    with pytest.raises(InvalidInput, match="arms is no parameter of the policy 'linpriv-shared', got 2"):
+        policy_from_dict(plain | {"arms": 2})
+
+
+def test_the_texts_that_simulations_draw_their_numbers_by_stay() -> None:
+    rest = "horizon=1000000, regulariser=1.0, delta=0.001, parameter_norm=1.0)"
+    of_both = "dimension=2, budget=zCDP(rho=1.0), context_norm=1.0, long_actions='refuse'"
+    assert repr(pb.LinPriv(2, pb.zCDP(1), arms=3)) == f"LinPriv({of_both}, arms=3, {rest}"
+    assert repr(pb.LinPrivShared(2, pb.zCDP(1))) == f"LinPrivShared({of_both}, arms=0, {rest}"
 
 
 def test_a_tree_that_outgrows_64_bits_is_refused_on_public_grounds() -> None:
@@ -182,7 +199,7 @@ def test_a_file_does_not_go_on_with_a_tree_of_another_size(tmp_path: Path) -> No
     with pb.Agent(pb.LinPrivShared(dimension=2, budget=pb.zCDP(1), horizon=3), (LOW, HIGH), path=path) as agent:
         run(agent, 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pb.LinPriv, "tree_levels", property(lambda self: 9))
+        patch.setattr(pb.LinPrivShared, "tree_levels", property(lambda self: 9))
         with pytest.raises(AgentFileInvalid, match="with tree_levels 2: this one has 9"):
             pb.Agent.open(path)
     pb.Agent.open(path).close()

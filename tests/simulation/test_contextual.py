@@ -76,7 +76,7 @@ def direction(d: int, seed: int = 0) -> list[float]:
 
 def decoded_noise(policy: pb.AdaCOFUL, releases: int) -> float:
     """Variance of the noise in the sum of all, in units of one release's alone, by matrices."""
-    if policy.variant == "paper" or policy.promise.noise == "none":
+    if policy.variant == "paper" or policy.budget.noise == "none":
         return releases
     n = policy.cap
     factor = policy.decoder.matrix(n)
@@ -89,7 +89,7 @@ def decoded_noise(policy: pb.AdaCOFUL, releases: int) -> float:
 def width(policy: pb.AdaCOFUL, log_det: Floats, least: Floats, releases: Any) -> Floats:
     d, log = policy.dimension, math.log(policy.horizon / policy.delta)
     f = d + 2 * math.sqrt(d * log) + 2 * log
-    variance = policy.promise.variance_factor * (2 * policy.context_norm) ** 2
+    variance = policy.budget.variance_factor * (2 * policy.context_norm) ** 2
     first = np.sqrt(2 * math.log(1 / policy.delta) + log_det - d * math.log(policy.regulariser))
     ridge = math.sqrt(policy.regulariser) * policy.parameter_norm
     return np.asarray(first + ridge + np.sqrt(variance * releases * f / least))
@@ -175,7 +175,7 @@ def plain_runs(
 ) -> tuple[Floats, Floats]:
     """The same with rewards and noise of its own, many runs side by side: regret at the points, and releases."""
     d, arms, strict = policy.dimension, environment.arms, environment.setting == "strict"
-    theta, noise = np.array(environment.theta), 2 * policy.context_norm * math.sqrt(policy.promise.variance_factor)
+    theta, noise = np.array(environment.theta), 2 * policy.context_norm * math.sqrt(policy.budget.variance_factor)
     v = np.tile(policy.regulariser * np.eye(d), (runs, 1, 1))
     total, opened, estimate = np.zeros((runs, d)), np.zeros((runs, d)), np.zeros((runs, d))
     releases, regret, curves = np.zeros(runs), np.zeros(runs), []

@@ -19,7 +19,7 @@ from private_bandits.errors import InvalidInput
 from private_bandits.mechanism.moments import MomentScale
 from private_bandits.policies import POLICIES, Combination, Policy
 from private_bandits.simulation import contextual, contextual_steps
-from private_bandits.simulation.contextual_steps import Learner
+from private_bandits.simulation.contextual_steps import ContextualLearner
 from private_bandits.simulation.seeds import Seeds
 from private_bandits.simulation.simulated_bandit import moment_addend
 
@@ -83,7 +83,7 @@ def test_same_actions_as_the_agent_on_certain_rewards_without_noise(name: str, h
         decision = agent.ask(actions=actions)
         expected.append(decision.action)
         agent.tell(decision, float(actions[decision.action] @ theta))
-    learner = Learner(policy, environment, SEEDS, 0)
+    learner = ContextualLearner(policy, environment, SEEDS, 0)
     first, _ = learner.play(contexts[:130], 0)
     second, regrets = learner.play(contexts[130:], 130)
     assert [*first, *second] == expected
@@ -128,7 +128,7 @@ def test_a_policy_is_asked_and_told_the_same_as_by_an_agent() -> None:
         agent.tell(agent.ask(actions=actions), 0.5)
     expected = Witness.calls.copy()
     Witness.calls.clear()
-    Learner(policy, environment, SEEDS, 0).play(contexts, 0)
+    ContextualLearner(policy, environment, SEEDS, 0).play(contexts, 0)
     assert Witness.calls == expected
     assert len({call[2] for call in expected if call[0] == "learn"}) > 1  # nodes of several sizes
 
@@ -149,7 +149,7 @@ def test_noise_is_as_large_as_a_live_agents(name: str, budget: Budget) -> None:
     agent = pb.Agent(policy, environment.reward_range, seed=1)
     for actions in seen(environment, 30):
         agent.tell(agent.ask(actions=actions), 1.0)
-    learner = Learner(policy, environment, SEEDS, 0)
+    learner = ContextualLearner(policy, environment, SEEDS, 0)
     for row in agent.ledger:
         # On its grid an agent takes the sensitivity of moments for larger by the rounding of each coordinate.
         slack = (math.isqrt(len(row.values)) + 3) / row.steps if policy.private_contexts else 0.0
@@ -165,14 +165,14 @@ def test_every_release_has_noise_of_its_own(name: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(POLICIES[name], "learn", lambda self, state, release, step: released.append(release))
     found, policy = [], made(name, pb.zCDP(0.1), 20, arms=1)
     for budget in (pb.zCDP(0.1), pb.zCDP(1e13)):  # without any, sums would be released in another way
-        Learner(policy.with_budget(budget), environment, SEEDS, 0).play(seen(environment, 300), 0)
+        ContextualLearner(policy.with_budget(budget), environment, SEEDS, 0).play(seen(environment, 300), 0)
         found.append(np.array([release.values for release in released]))
         counts, new = [release.all_rewards for release in released], {release.count for release in released}
         released.clear()
         if policy.tree_levels:
             assert new == {1}
             assert counts[:32] == [1, 2, 1, 4, 1, 2, 1, 8, 1, 2, 1, 4, 1, 2, 1, 16, *counts[:15], 1]
-    noise = (found[0] - found[1]) / Learner(policy, environment, SEEDS, 0).noise_sd
+    noise = (found[0] - found[1]) / ContextualLearner(policy, environment, SEEDS, 0).noise_sd
     assert noise.size >= 300
     assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-4
     low, high = stats.chi2.ppf([5e-5, 1 - 5e-5], noise.size)
@@ -198,15 +198,15 @@ def test_same_distribution_as_the_compiled_engine(setting: Setting, budget: Budg
 @pytest.mark.parametrize("setting", ["strict", "paper"])
 def test_rewards(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     environment, told = pb.Contextual(3, 1, THETA, setting), list[float]()
-    draw = Learner._reward
+    draw = ContextualLearner._reward
 
     def draw_and_keep(*arguments: Any) -> float:
         told.append(draw(*arguments))
         return told[-1]
 
-    monkeypatch.setattr(Learner, "_reward", draw_and_keep)
+    monkeypatch.setattr(ContextualLearner, "_reward", draw_and_keep)
     contexts = seen(environment, 4000)
-    Learner(made("adac-oful-private", pb.NoPrivacy()), environment, SEEDS, 0).play(contexts, 0)
+    ContextualLearner(made("adac-oful-private", pb.NoPrivacy()), environment, SEEDS, 0).play(contexts, 0)
     means = contexts[:, 0] @ np.array(THETA)
     rest = np.array(told) - means
     if setting == "strict":
@@ -221,11 +221,11 @@ def test_actions_of_the_papers_setting_are_taken_as_drawn() -> None:
     contexts = seen(environment, 96)
     assert np.linalg.norm(contexts, axis=2).max() > 1.5
     gram = np.einsum("tki,tkj->ij", contexts, contexts)
-    shared = Learner(made("linpriv-shared", pb.NoPrivacy()), environment, SEEDS, 0)
+    shared = ContextualLearner(made("linpriv-shared", pb.NoPrivacy()), environment, SEEDS, 0)
     shared.play(contexts, 0)
     np.testing.assert_allclose(shared.state.grams[0], gram + np.eye(3), rtol=1e-5)
     np.testing.assert_allclose(shared.state.sums[0].total, gram @ theta, rtol=1e-4)
-    private = Learner(made("adac-oful-private", pb.NoPrivacy()), environment, SEEDS, 0)
+    private = ContextualLearner(made("adac-oful-private", pb.NoPrivacy()), environment, SEEDS, 0)
     private.play(contexts, 0)
     assert private.state.rewards == 96
     matrix, vector = private.policy.moments(-1.0, 1.0).matrix_and_vector(private.state.released.total)
@@ -307,7 +307,7 @@ class Choosy(SlowOFUL):
 
 def test_a_policy_may_drop_rewards() -> None:
     environment = pb.Contextual(3, ARMS, THETA)
-    learner = Learner(Choosy(dimension=3, budget=pb.NoPrivacy(), horizon=200), environment, SEEDS, 0)
+    learner = ContextualLearner(Choosy(dimension=3, budget=pb.NoPrivacy(), horizon=200), environment, SEEDS, 0)
     actions, _ = learner.play(seen(environment, 200), 0)
     assert 0 < learner.state.rewards + learner._arrived[0] == np.count_nonzero(actions)
 

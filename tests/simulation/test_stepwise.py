@@ -119,7 +119,7 @@ class CarelessSchedule(Careless, pb.AdaCOFULPrivate):
 def test_noise_beyond_its_bound(d: int) -> None:
     environment, steps = world(d, 4, "strict"), 100
     policies = [CarelessTree(d, pb.zCDP(0.1)), CarelessSchedule(d, pb.zCDP(0.1), growth=0.1)]
-    slow = contextual_steps.Learner(policies[0], environment, SEEDS, 6)
+    slow = contextual_steps.ContextualLearner(policies[0], environment, SEEDS, 6)
     below = 0
     for t, actions in enumerate(contextual.contexts(environment, steps, SEEDS, 6).astype(float)):
         slow.play(actions[None], t)

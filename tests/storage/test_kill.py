@@ -235,7 +235,7 @@ def check_kept(agent: pb.Agent) -> None:
         wanted = [f"{episode.key}/{episode.number - k}" for k in range(1, factor.covered(episode.number))]
         assert [part.label for part in reversed(episode.kept)] == wanted
         assert [part.count for part in reversed(episode.kept)] == [counts[label] for label in wanted]
-    assert agent.ledger.total <= agent.policy.promise.level
+    assert agent.ledger.total <= agent.policy.budget.level
 
 
 def check_doubling(agent: pb.Agent) -> None:

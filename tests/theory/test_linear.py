@@ -260,7 +260,7 @@ def test_measured_regret_where_the_contexts_are_as_the_paper_assumes() -> None:
 def play(policy: pb.AdaCOFUL, world: Any, horizon: int, chance: np.random.Generator) -> float:
     """Regret of one run, plainly; rewards in [-1, 1]."""
     state, theta, regret = policy.start(-1.0, 1.0), np.array(world.theta), 0.0
-    noise_sd = 2 * STEPS * math.sqrt(policy.promise.variance_factor)
+    noise_sd = 2 * STEPS * math.sqrt(policy.budget.variance_factor)
     total, count = np.zeros(policy.dimension), 0
     for step in range(1, horizon + 1):
         actions = world.draw_actions(chance)

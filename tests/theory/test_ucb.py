@@ -150,7 +150,7 @@ def test_measured_regret_is_below_the_bounds() -> None:
         gaps = [max(means) - mean for mean in means]
         for name, policy in (policies | pure).items():
             of, any_gaps = (adap_ucb_regret, adap_ucb_minimax) if name in pure else (adac_ucb_regret, adac_ucb_minimax)
-            bounds = [of(gaps, horizon, policy.promise, beta), any_gaps(len(means), horizon, policy.promise, beta)]
+            bounds = [of(gaps, horizon, policy.budget, beta), any_gaps(len(means), horizon, policy.budget, beta)]
             regret = result.final[name]
             most = regret.mean() + 5 * regret.std(ddof=1) / 10
             for bound in bounds:

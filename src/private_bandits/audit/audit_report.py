@@ -10,7 +10,7 @@ from rich.console import Console
 
 from private_bandits.audit.evidence import Claim
 from private_bandits.audit.inside import Flaw
-from private_bandits.audit.outside import Outcome
+from private_bandits.audit.outside import OutsideEvidence
 from private_bandits.pages import render
 from private_bandits.plain_data import json_number
 
@@ -26,7 +26,7 @@ WIDTH, HEIGHT, LEFT = 640, 220, 10
 
 
 @dataclass(frozen=True)
-class Part:
+class AuditPart:
     """One of the audit's four parts: what was done, in a sentence, and what is wrong.
 
     skipped: nothing was judged. failed: because the agent did not let itself be judged.
@@ -37,7 +37,7 @@ class Part:
     flaws: tuple[Flaw, ...] = ()
     skipped: bool = False
     failed: bool = False
-    outcome: Outcome | None = None
+    outcome: OutsideEvidence | None = None
 
     @property
     def verdict(self) -> str:
@@ -69,7 +69,7 @@ class Report:
     name: str
     claim: Claim | None
     inside: bool
-    parts: list[Part] = field(default_factory=list)
+    parts: list[AuditPart] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     false_accusation: float = FAILURE
@@ -145,7 +145,7 @@ def html(reports: Sequence[Report]) -> str:
     )
 
 
-def _bars(outcome: Outcome, counts: Sequence[int]) -> Iterator[tuple[str, ...]]:
+def _bars(outcome: OutsideEvidence, counts: Sequence[int]) -> Iterator[tuple[str, ...]]:
     """Return x, y, width and height of each bar for the counts of one world, as SVG has them."""
     most = max(*outcome.low_world, *outcome.high_world, 1)
     step = (WIDTH - 2 * LEFT) / len(counts)
@@ -155,7 +155,7 @@ def _bars(outcome: Outcome, counts: Sequence[int]) -> Iterator[tuple[str, ...]]:
             yield tuple(f"{number:.1f}" for number in (LEFT + index * step, HEIGHT - 20 - high, step, high))
 
 
-def _caption(outcome: Outcome) -> str:
+def _caption(outcome: OutsideEvidence) -> str:
     return (
         f"What an observer of {outcome.sees} can tell, from {outcome.runs:,} runs of each world. "
         f"Scenario: {outcome.scenario}. Measured: {outcome.words}. Proven with confidence {1 - outcome.failure:.6f}: "

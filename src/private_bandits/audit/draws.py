@@ -20,7 +20,7 @@ from private_bandits.agent import Agent, bandit_of
 from private_bandits.arrays import Floats
 from private_bandits.audit.attempts import attempt
 from private_bandits.audit.inside import PATIENCE, Flaw
-from private_bandits.audit.replay import PatchedMechanism
+from private_bandits.audit.script_replay import PatchedMechanism
 from private_bandits.audit.target import Target
 from private_bandits.ledger import Release
 from private_bandits.loading import require

@@ -142,7 +142,7 @@ _BY_EVENT: dict[str, Callable[[float, float, float], float]] = {
 
 
 @dataclass(frozen=True)
-class Moments:
+class SampleMoments:
     """Mean, variance and range of a bounded variable in a sample of `runs`."""
 
     mean: float
@@ -151,7 +151,7 @@ class Moments:
     high: float
 
     @classmethod
-    def of(cls, values: Floats, low: float, high: float) -> Moments:
+    def of(cls, values: Floats, low: float, high: float) -> SampleMoments:
         """From a sample whose values lie in [low, high]."""
         return cls(float(values.mean()), float(values.var(ddof=1)), low, high)
 
@@ -169,10 +169,10 @@ def rho_of_score(p: Floats, q: Floats, alpha: float, cap: float, failure: float,
     """
     n, m = (runs or len(p)), (runs or len(q))
     if alpha == 1.0:
-        first = Moments.of(p, -cap, cap).bound(n, failure / 2, -1)
+        first = SampleMoments.of(p, -cap, cap).bound(n, failure / 2, -1)
     else:
         grown = np.exp((alpha - 1) * p)
-        least = Moments.of(grown, math.exp(-(alpha - 1) * cap), math.exp((alpha - 1) * cap))
+        least = SampleMoments.of(grown, math.exp(-(alpha - 1) * cap), math.exp((alpha - 1) * cap))
         first = math.log(least.bound(n, failure / 2, -1)) / (alpha - 1)
-    most = Moments.of(np.exp(alpha * q), math.exp(-alpha * cap), math.exp(alpha * cap)).bound(m, failure / 2, 1)
+    most = SampleMoments.of(np.exp(alpha * q), math.exp(-alpha * cap), math.exp(alpha * cap)).bound(m, failure / 2, 1)
     return max(0.0, first - math.log(most) / alpha)

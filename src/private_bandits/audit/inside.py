@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 from private_bandits.audit.attempts import attempt
 from private_bandits.audit.evidence import ROUNDING, own_claim
-from private_bandits.audit.replay import Change, Changes, Trace, first_difference, replay
 from private_bandits.audit.script import (
     Script,
     crowded_script,
@@ -34,6 +33,7 @@ from private_bandits.audit.script import (
     short_scripts,
     steady_script,
 )
+from private_bandits.audit.script_replay import Change, Changes, Trace, first_difference, replay
 from private_bandits.audit.target import Target
 
 MOVES = "something published moves though all releases are the same"

@@ -101,7 +101,7 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class OutsideEvidence:
     """What the fresh runs proved. histogram: how the score was distributed in the two worlds."""
 
     sees: str
@@ -121,7 +121,7 @@ class Outcome:
         return self.bound > self.claim.level * (1 + 1e-9)
 
 
-class Worlds:
+class WorldRunner:
     """Runs both worlds, in random order, so that nothing but the secret tells them apart: no drift, no process.
 
     processes: where two processes would repeat each other's runs, because the agent's generator starts from a fixed
@@ -192,13 +192,13 @@ def _play_many(target: Target, scenario: Scenario, order: list[float], look: boo
 def examine(
     target: Target,
     claim: Claim,
-    worlds: Worlds,
+    worlds: WorldRunner,
     look: bool,
     effort: Effort,
     failure: float,
     seed: int,
     advance: Callable[[float], None] = lambda share: None,
-) -> Outcome:
+) -> OutsideEvidence:
     """Search, learn, test."""
     dice = random.Random(seed)  # noqa: S311  (chooses scripts)
     scenario = search(target, claim, worlds, look, effort, dice, advance)
@@ -226,12 +226,12 @@ def examine(
 
 def _outcome(
     best: tuple[float, Test], p: Floats, q: Floats, claim: Claim, failure: float, scenario: Scenario, look: bool
-) -> Outcome:
+) -> OutsideEvidence:
     both = np.concatenate([p, q])
     low, high = np.quantile(both, [0.001, 0.999])
     edges = np.linspace(low, high if high > low else low + 1.0, 41)
     counts = [np.histogram(x.clip(edges[0], edges[-1]), edges)[0] for x in (p, q)]
-    return Outcome(
+    return OutsideEvidence(
         "everything published" if look else "the actions only",
         best[0],
         claim,
@@ -247,7 +247,7 @@ def _outcome(
 def search(
     target: Target,
     claim: Claim,
-    worlds: Worlds,
+    worlds: WorldRunner,
     look: bool,
     effort: Effort,
     dice: random.Random,
@@ -281,7 +281,7 @@ def search(
     return best[0]
 
 
-def _balanced(target: Target, worlds: Worlds, scenario: Scenario, own: int, runs: int) -> Scenario:
+def _balanced(target: Target, worlds: WorldRunner, scenario: Scenario, own: int, runs: int) -> Scenario:
     """With rewards at which the agent is undecided in the end: there a little more or less shows."""
     low, high = 0.0, 2.0
     for _ in range(7):

@@ -14,7 +14,7 @@ from typing import Any
 
 from private_bandits.audit import accounts, draws, inside, outside
 from private_bandits.audit.attempts import Answer, attempt
-from private_bandits.audit.audit_report import FAILURE, Part, Report
+from private_bandits.audit.audit_report import FAILURE, AuditPart, Report
 from private_bandits.audit.scenario import Scenario, has, play
 from private_bandits.audit.target import Target
 from private_bandits.checks import check_positive, check_probability
@@ -75,7 +75,7 @@ def audit(
         _look_inside(target, much, seed, report, lambda x: advance(x / 2))
     else:
         for name in ("1 sensitivity", "2 noise", "4 ledger"):
-            report.parts.append(Part(name, "sums, noise and ledger of this agent cannot be seen", skipped=True))
+            report.parts.append(AuditPart(name, "sums, noise and ledger of this agent cannot be seen", skipped=True))
     if target.claim is not None and much.seconds and not report.violated:
         _look_outside(target, much, processes, seed, report, lambda x: advance(0.5 + x / 2))
     report.parts.sort(key=lambda part: part.name)
@@ -162,40 +162,40 @@ def _look_inside(
         what = "context with its reward" if target.private_contexts else "reward"
         text += f"; the dearest single {what} costs {100 * found.worst:.6g} % of the budget"
     blind = bool(found.blind)
-    report.parts.append(Part("1 sensitivity", text, tuple(found.flaws), skipped=blind, failed=blind))
+    report.parts.append(AuditPart("1 sensitivity", text, tuple(found.flaws), skipped=blind, failed=blind))
     if target.claim is None or found.flaws or found.blind.startswith("its noise"):
         return
     report.parts.append(_try_part("2 noise", lambda: _noise(target, much, lambda x: advance(0.5 + x / 2))))
     report.parts.append(_try_part("4 ledger", lambda: _ledger(target)))
 
 
-def _try_part(name: str, look: Callable[[], Part]) -> Part:
+def _try_part(name: str, look: Callable[[], AuditPart]) -> AuditPart:
     """The part; or, where the agent's code stopped it, that it did."""
     found = attempt(look)
     if found.failed:
-        return Part(name, f"could not be judged: it stopped with {found.words}", skipped=True, failed=True)
-    assert isinstance(found.value, Part)
+        return AuditPart(name, f"could not be judged: it stopped with {found.words}", skipped=True, failed=True)
+    assert isinstance(found.value, AuditPart)
     return found.value
 
 
-def _noise(target: Target, much: Thoroughness, advance: Callable[[float], None]) -> Part:
+def _noise(target: Target, much: Thoroughness, advance: Callable[[float], None]) -> AuditPart:
     noise = draws.examine(target, much.draws, much.runs, much.false_accusation / 3, advance)
     text = f"{noise.tests} tests on {3 * much.draws:,} draws and {noise.releases:,} releases; smallest p-value "
     text += f"{noise.smallest:.2g}, a flaw below {noise.level:.2g}"
-    return Part("2 noise", text, tuple(noise.flaws))
+    return AuditPart("2 noise", text, tuple(noise.flaws))
 
 
-def _ledger(target: Target) -> Part:
+def _ledger(target: Target) -> AuditPart:
     assert target.claim is not None
     agent = target.make()
     told = attempt(lambda: _tell_many_rewards(target, agent))
     read = attempt(lambda: agent.ledger)
     if read.failed:
         text = f"could not be judged: it failed ({told.words}) and its ledger cannot be read ({read.words})"
-        return Part("4 ledger", text, skipped=True, failed=True)
+        return AuditPart("4 ledger", text, skipped=True, failed=True)
     total, flaws = accounts.examine(read.value, target.claim)
     text = f"{len(read.value)} rows add up to {total:.6g} of {target.claim.level:.6g}"
-    return Part("4 ledger", text + (f", until it failed ({told.words})" if told.failed else ""), tuple(flaws))
+    return AuditPart("4 ledger", text + (f", until it failed ({told.words})" if told.failed else ""), tuple(flaws))
 
 
 def _tell_many_rewards(target: Target, agent: Any) -> None:
@@ -209,7 +209,7 @@ def _look_outside(
     assert target.claim is not None
     agent, heard = attempt(target.make).value, _heard(target)
     shows = any(has(agent, name) for name in ("estimates", "ledger"))
-    worlds = outside.Worlds(target, processes)
+    worlds = outside.WorldRunner(target, processes)
     try:
         for look, begin in ((True, 0.0), (False, 0.5)):
             # Where there is little else to see, the actions deserve the time.
@@ -250,7 +250,7 @@ def _plain_run(target: Target) -> list[Answer]:
     return answers
 
 
-def _part(outcome: outside.Outcome, heard: Answer) -> Part:
+def _part(outcome: outside.OutsideEvidence, heard: Answer) -> AuditPart:
     symbol = "rho" if outcome.claim.notion == "zCDP" else "epsilon"
     text = f"{symbol} is at least {outcome.bound:.4g}, by {outcome.runs:,} runs of each world after the search"
     title = f"proven {outcome.bound:.4g}, claimed {outcome.claim.level:.6g}"
@@ -260,7 +260,7 @@ def _part(outcome: outside.Outcome, heard: Answer) -> Part:
     if unheard:
         text = f"could not be judged: most of its calls fail ({heard.words})"
     name = f"3 from outside, seeing {outcome.sees}"
-    return Part(name, text, flaws, skipped=unheard, failed=unheard, outcome=outcome)
+    return AuditPart(name, text, flaws, skipped=unheard, failed=unheard, outcome=outcome)
 
 
 def _seconds_of_a_run(target: Target, look: bool) -> float:

@@ -29,8 +29,8 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Move:
-    """kind: "ask", "ask many", "tell", "batch", "log", "give up", "no noise", "restart".
+class ScriptMove:
+    """One move of a script. kind: "ask", "ask many", "tell", "batch", "log", "give up", "no noise", "restart".
 
     which: of the open decisions, or for a batch the first of them; for a batch also how it is spoiled at first.
     reward: as a share of the range. played: an arm, or None for the recommended. person: who asks.
@@ -46,7 +46,7 @@ class Move:
     rows: tuple[Row, ...] = ()
 
 
-Script = tuple[Move, ...]
+Script = tuple[ScriptMove, ...]
 
 
 def short_scripts(arms: int, most: int) -> list[Script]:
@@ -61,24 +61,27 @@ def short_scripts(arms: int, most: int) -> list[Script]:
 def _all_of(steps: list[tuple[int, float]], most: int) -> list[Script]:
     length = int(math.log(most + 0.5, len(steps)))
     return [
-        tuple(move for arm, reward in moves for move in (Move("ask"), Move("tell", 0, reward, arm)))
+        tuple(move for arm, reward in moves for move in (ScriptMove("ask"), ScriptMove("tell", 0, reward, arm)))
         for moves in product(steps, repeat=length)
     ]
 
 
 def steady_script(length: int) -> Script:
     """One arm, one reward after the other, low and high in turn: for agents that release rarely."""
-    return tuple(move for i in range(length) for move in (Move("ask"), Move("tell", 0, float(i % 2), 0)))
+    return tuple(move for i in range(length) for move in (ScriptMove("ask"), ScriptMove("tell", 0, float(i % 2), 0)))
 
 
 def restarted_script(restarts: int) -> Script:
     """One arm; after one reward, then after two at once, and so on in turn, a restart. A decision is always open."""
-    moves = [Move("ask")]
+    moves = [ScriptMove("ask")]
     for i in range(restarts):
         rows = (Row(1.0, 0), Row(0.0, 0))
-        moves += [Move("ask many", count=2), Move("batch", rows=rows) if i % 2 else Move("tell", 0, 1.0, 0)]
-        moves.append(Move("restart"))
-    return (*moves, Move("batch", rows=(Row(1.0, 0), Row(1.0, 0))))
+        moves += [
+            ScriptMove("ask many", count=2),
+            ScriptMove("batch", rows=rows) if i % 2 else ScriptMove("tell", 0, 1.0, 0),
+        ]
+        moves.append(ScriptMove("restart"))
+    return (*moves, ScriptMove("batch", rows=(Row(1.0, 0), Row(1.0, 0))))
 
 
 def logged_scripts(arms: int) -> list[Script]:
@@ -86,13 +89,13 @@ def logged_scripts(arms: int) -> list[Script]:
     other = arms - 1
     few = (Row(1.0, 0, 0),)
     many = (Row(0.0, 0, 0), Row(1.0, 0, 0), Row(1.0, other, 0), Row(1.0, other, 1))
-    later = [move for i in range(4) for move in (Move("ask", person=i // 2), Move("tell", 0, 1.0, 0))]
-    return [(Move("log", rows=few), *later), (Move("log", rows=many), *later)]
+    later = [move for i in range(4) for move in (ScriptMove("ask", person=i // 2), ScriptMove("tell", 0, 1.0, 0))]
+    return [(ScriptMove("log", rows=few), *later), (ScriptMove("log", rows=many), *later)]
 
 
 def crowded_script(rounds: int) -> Script:
     """Two people who ask for two decisions at once, and tell one of them: more and more are open."""
-    pairs = [(Move("ask many", person=i % 2, count=2), Move("tell", 1, 1.0, 0)) for i in range(rounds)]
+    pairs = [(ScriptMove("ask many", person=i % 2, count=2), ScriptMove("tell", 1, 1.0, 0)) for i in range(rounds)]
     return tuple(move for pair in pairs for move in pair)
 
 
@@ -105,25 +108,25 @@ def random_script(dice: random.Random, arms: int, length: int, restarts: bool = 
     favoured: list[int | None] = [*dice.sample(range(arms), min(arms, dice.choice((1, 2, 2, arms))))]
     plays = dice.choice(([None], favoured, [None, *favoured]))
     moves = [_random_move(dice, plays, shares) for _ in range(length)]
-    moves.insert(dice.randrange(len(moves) + 1), Move("no noise"))
+    moves.insert(dice.randrange(len(moves) + 1), ScriptMove("no noise"))
     if restarts:
         for _ in range(3):
-            moves.insert(dice.randrange(len(moves) + 1), Move("restart"))
-    return (*([_random_log(dice, arms, SHARES)] if log else []), Move("ask"), *moves)
+            moves.insert(dice.randrange(len(moves) + 1), ScriptMove("restart"))
+    return (*([_random_log(dice, arms, SHARES)] if log else []), ScriptMove("ask"), *moves)
 
 
-def _random_move(dice: random.Random, plays: Sequence[int | None], shares: Sequence[float]) -> Move:
+def _random_move(dice: random.Random, plays: Sequence[int | None], shares: Sequence[float]) -> ScriptMove:
     kind = dice.choice(KINDS)
     several = dice.randrange(2, MOST_AT_ONCE + 1)
     rows = tuple(Row(dice.choice(shares), dice.choice(plays)) for _ in range(several)) if kind == "batch" else ()
     which, reward, played, person = dice.randrange(8), dice.choice(shares), dice.choice(plays), dice.randrange(4)
-    return Move(kind, which, reward, played, person, several if kind == "ask many" else 1, rows)
+    return ScriptMove(kind, which, reward, played, person, several if kind == "ask many" else 1, rows)
 
 
-def _random_log(dice: random.Random, arms: int, shares: Sequence[float]) -> Move:
+def _random_log(dice: random.Random, arms: int, shares: Sequence[float]) -> ScriptMove:
     """A few rewards of a few arms, of two people who come back later."""
     rows = [Row(dice.choice(shares), dice.randrange(arms), dice.randrange(2)) for _ in range(dice.randrange(3, 8))]
-    return Move("log", rows=tuple(rows))
+    return ScriptMove("log", rows=tuple(rows))
 
 
 def mutated(script: Script, dice: random.Random, arms: int) -> Script:

@@ -109,11 +109,11 @@ class Target:
 
 def of_policy(policy: Policy[Any], reward_range: tuple[float, float] = (0.0, 1.0)) -> Target:
     """Agents of this package with the policy."""
-    claim = _claim(policy.promise, inside=True) if policy.promise.noise != "none" else None
+    claim = _claim(policy.budget, inside=True) if policy.budget.noise != "none" else None
     low, high = reward_range
     make = partial(Agent, policy, reward_range)
     variant = f" {policy.variant}" if len(policy.variants) > 1 else ""  # type: ignore[attr-defined]
-    name = f"{policy.name}{variant} {policy.promise}"
+    name = f"{policy.name}{variant} {policy.budget}"
     target = Target(name, make, claim, low, high, _arms_of(policy), True, True, True, **_abilities_of(policy))
     return replace(target, also=_with_options(target))
 

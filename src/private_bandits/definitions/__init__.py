@@ -3,10 +3,10 @@
 from private_bandits.definitions.analysis import Analysis, Result, analyse, delta_at, epsilon_at, rho_of
 from private_bandits.definitions.cost import Cost, cost
 from private_bandits.definitions.definitions_report import as_json, as_table, as_text, in_words
-from private_bandits.definitions.files import adaptive_gap, counterexample, find, from_json, load, to_dict
 from private_bandits.definitions.histories import Histories, InvalidPolicy, PolicyFileMissing, TooLarge
 from private_bandits.definitions.models import MODELS, Model
 from private_bandits.definitions.policy import SmallPolicy
+from private_bandits.definitions.policy_files import adaptive_gap, counterexample, find, from_json, load, to_dict
 from private_bandits.definitions.reductions import compose_with_adversary, distribution, list_to_table, table_to_list
 from private_bandits.definitions.rho import Bracket
 from private_bandits.definitions.worst import Adversary, Move, Seen, WorstCase

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from private_bandits.definitions.approximate import LargestDelta, SmallestEpsilon
 from private_bandits.definitions.cost import CELLS, Cost, check_fits, cost
+from private_bandits.definitions.epsilon_delta import LargestDelta, SmallestEpsilon
 from private_bandits.definitions.models import JOINT, PLAIN, Model, resolve
 from private_bandits.definitions.observation_tree import Leaves, grow
 from private_bandits.definitions.policy import SmallPolicy
 from private_bandits.definitions.rho import Bracket, SmallestRho
-from private_bandits.definitions.worlds import Part, Worlds, chunks, parts
+from private_bandits.definitions.worlds import PairsAtStep, WorldPairs, chunks, pairs_by_step
 from private_bandits.definitions.worst import Quantity, WorstCase, worst_case
 from private_bandits.errors import InvalidInput
 
@@ -22,7 +22,7 @@ Progress = Callable[[float], None]
 
 
 class _Question(Protocol):
-    worst: Worlds | None
+    worst: WorldPairs | None
 
     def look(self, leaves: Leaves) -> None: ...
 
@@ -125,11 +125,11 @@ def _ask(policy: SmallPolicy, name: str, question: _Question, observer: str) -> 
 def _look(policy: SmallPolicy, model: Model, asked: Sequence[_Question]) -> Iterator[int]:
     """Shows every pair of worlds to the questions; yields how many cells are done."""
     done = 0
-    for worlds in chunks(parts(policy.space, model), CELLS):
+    for worlds in chunks(pairs_by_step(policy.space, model), CELLS):
         leaves = grow(policy, worlds)
         for question in asked:
             question.look(leaves)
-        done += worlds.count * Part(policy.space, model, worlds.step).leaves
+        done += worlds.count * PairsAtStep(policy.space, model, worlds.step).leaves
         yield done
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from private_bandits.definitions.histories import Histories, TooLarge
 from private_bandits.definitions.models import MODELS, Model
-from private_bandits.definitions.worlds import parts
+from private_bandits.definitions.worlds import pairs_by_step
 
 CELLS = 2**18
 """Leaves that are looked at together: arrays of 2 MB."""
@@ -56,7 +56,7 @@ def cost(space: Histories, model: Model) -> Cost:
     >>> cost(Histories.of(arms=2, rewards=[0, 1], horizon=5), MODELS["table"])
     Cost(pairs=3072, leaves=32, cells=98304)
     """
-    every = parts(space, model)
+    every = pairs_by_step(space, model)
     pairs, cells = sum(p.count for p in every), sum(p.count * p.leaves for p in every)
     return Cost(pairs, max((p.leaves for p in every), default=0), cells)
 

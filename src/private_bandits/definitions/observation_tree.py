@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from private_bandits.arrays import Floats
 from private_bandits.definitions.policy import SmallPolicy
-from private_bandits.definitions.worlds import Ints, Worlds
+from private_bandits.definitions.worlds import Ints, WorldPairs
 
 Booleans = NDArray[np.bool_]
 
@@ -68,7 +68,7 @@ class Leaves:
     the steps whose recommendations are seen; `queried` says whether moves lie between them.
     """
 
-    worlds: Worlds
+    worlds: WorldPairs
     log_p: Floats
     log_ratio: Floats
     steps: tuple[int, ...]
@@ -124,7 +124,7 @@ class Leaves:
         )
 
 
-def grow(policy: SmallPolicy, worlds: Worlds) -> Leaves:
+def grow(policy: SmallPolicy, worlds: WorldPairs) -> Leaves:
     """The trees of some pairs of worlds."""
     space, model = policy.space, worlds.model
     arms, rewards, contexts = len(space.arms), len(space.rewards), space.n_contexts
@@ -177,7 +177,7 @@ def log_moments(leaves: Leaves, order: float) -> Floats:
 
 
 def _after(
-    worlds: Worlds, rows: list[Ints], step: int, arms: int, rewards: int, contexts: int
+    worlds: WorldPairs, rows: list[Ints], step: int, arms: int, rewards: int, contexts: int
 ) -> tuple[list[Ints], list[Ints]]:
     """Histories and contexts of the next step: a new first axis for the arm that was played, or for the move."""
     if worlds.model.rows == "adaptive":
@@ -193,7 +193,7 @@ def _after(
     return made, [worlds.contexts[0, step + 1], worlds.contexts[1, step + 1]]
 
 
-def _marginal(worlds: Worlds, log_p: Floats, log_q: Floats, log_ratio: Floats, steps: tuple[int, ...]) -> Leaves:
+def _marginal(worlds: WorldPairs, log_p: Floats, log_q: Floats, log_ratio: Floats, steps: tuple[int, ...]) -> Leaves:
     """Sums over the recommendations that the observer of joint DP does not see."""
     hidden = set(range(worlds.step + 1)) if worlds.model.observer == "later" else {worlds.step}
     axes = tuple(len(steps) - 1 - step for step in hidden)

@@ -1,8 +1,8 @@
 """The smallest rho of zCDP, sup over alpha > 1 of D_alpha/alpha, between two certified numbers.
 
 Branch and bound over orders and pairs: what D_alpha/alpha reaches at an order that was tried is a lower bound, what it
-can be at most between two orders (orders.py) an upper bound. Intervals whose upper bound is not below what has been
-reached are split, pair by pair.
+can be at most between two orders (renyi_orders.py) an upper bound. Intervals whose upper bound is not below what has
+been reached are split, pair by pair.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 
 from private_bandits.arrays import Floats
 from private_bandits.definitions.observation_tree import Leaves, log_moments
-from private_bandits.definitions.orders import Interval, power_of
-from private_bandits.definitions.worlds import Ints, Worlds
+from private_bandits.definitions.renyi_orders import Interval, power_of
+from private_bandits.definitions.worlds import Ints, WorldPairs
 from private_bandits.errors import InvalidInput
 
 RELATIVE, LOG_RATIO = 1e-9, 1e-14
@@ -48,7 +48,7 @@ class SmallestRho:
         self.tolerance = float(tolerance)
         self.low, self.high = 0.0, 0.0
         self.order = 0.0
-        self.worst: Worlds | None = None
+        self.worst: WorldPairs | None = None
 
     @property
     def enough(self) -> float:

@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Worlds:
+class WorldPairs:
     """Pairs of worlds that differ at `step` (from 0); both are looked at from the step `first` on.
 
     `histories[w]` are the histories before `first` in world w, by number; `contexts[w, t]` the context of step t and
@@ -44,9 +44,9 @@ class Worlds:
         """How many pairs."""
         return int(self.histories.shape[-1])
 
-    def take(self, which: Any) -> Worlds:
+    def take(self, which: Any) -> WorldPairs:
         """Some of the pairs."""
-        return Worlds(
+        return WorldPairs(
             self.model,
             self.step,
             self.first,
@@ -57,7 +57,7 @@ class Worlds:
 
 
 @dataclass(frozen=True)
-class Part:
+class PairsAtStep:
     """The pairs of worlds that differ at one step, counted but not yet made."""
 
     space: Histories
@@ -104,12 +104,12 @@ class Part:
         """The number of ordered pairs."""
         return math.prod(self.sizes)
 
-    def worlds(self, start: int, stop: int) -> Worlds:
+    def worlds(self, start: int, stop: int) -> WorldPairs:
         """The pairs with the numbers from `start` to `stop`."""
         places = np.unravel_index(np.arange(start, stop), self.sizes)
         return self._played_by_policy(places) if self.model.plays == "policy" else self._played_by_adversary(places)
 
-    def _played_by_policy(self, places: tuple[Ints, ...]) -> Worlds:
+    def _played_by_policy(self, places: tuple[Ints, ...]) -> WorldPairs:
         chosen = np.array([places, places])
         if self.model.joint:
             chosen[:, self.step] = _two(places[self.step], self.space.n_contexts * self.cells)
@@ -119,7 +119,7 @@ class Part:
         chosen[:, -1] *= self.cells  # the last row is a context
         return self._made(np.zeros_like(chosen[:, 0]), chosen)
 
-    def _played_by_adversary(self, places: tuple[Ints, ...]) -> Worlds:
+    def _played_by_adversary(self, places: tuple[Ints, ...]) -> WorldPairs:
         prefix, context, arm, pair, *later = places
         before = (prefix * self.space.n_contexts + context) * len(self.space.arms) + arm
         histories = before * len(self.space.rewards) + _two(pair, len(self.space.rewards))
@@ -130,7 +130,7 @@ class Part:
             chosen[:, step] = place * self.cells if alone else place
         return self._made(histories, chosen)
 
-    def _made(self, histories: Ints, chosen: Ints) -> Worlds:
+    def _made(self, histories: Ints, chosen: Ints) -> WorldPairs:
         contexts, cell = np.divmod(chosen, self.cells)
         arms = len(self.space.arms)
         if self.model.rows == "constant":
@@ -138,21 +138,21 @@ class Part:
         else:
             powers = len(self.space.rewards) ** np.arange(arms - 1, -1, -1)
             rewards = cell[:, :, None] // powers[:, None] % len(self.space.rewards)
-        return Worlds(self.model, self.step, self.first, histories, contexts, rewards)
+        return WorldPairs(self.model, self.step, self.first, histories, contexts, rewards)
 
 
-def parts(space: Histories, model: Model) -> list[Part]:
-    """One part for each step that can differ; the last reward is never used, so the last step cannot."""
-    every = [Part(space, model, step) for step in range(space.horizon - 1)]
-    return [part for part in every if part.count]
+def pairs_by_step(space: Histories, model: Model) -> list[PairsAtStep]:
+    """Return the pairs of each step that can differ; the last reward is never used, so the last step cannot."""
+    every = [PairsAtStep(space, model, step) for step in range(space.horizon - 1)]
+    return [pairs for pairs in every if pairs.count]
 
 
-def chunks(every: list[Part], cells: int) -> Iterator[Worlds]:
+def chunks(every: list[PairsAtStep], cells: int) -> Iterator[WorldPairs]:
     """All pairs, so many at a time that their trees have about `cells` leaves."""
-    for part in every:
-        size = max(1, cells // part.leaves)
-        for start in range(0, part.count, size):
-            yield part.worlds(start, min(start + size, part.count))
+    for pairs in every:
+        size = max(1, cells // pairs.leaves)
+        for start in range(0, pairs.count, size):
+            yield pairs.worlds(start, min(start + size, pairs.count))
 
 
 def _two(pair: Ints, values: int) -> Ints:

@@ -13,7 +13,7 @@ from private_bandits.arrays import Floats
 from private_bandits.definitions.models import Model
 from private_bandits.definitions.observation_tree import Booleans, Leaves, delta_leaves, grow, renyi_leaves
 from private_bandits.definitions.policy import SmallPolicy
-from private_bandits.definitions.worlds import Worlds
+from private_bandits.definitions.worlds import WorldPairs
 
 Quantity = Literal["delta", "epsilon", "rho"]
 Actions = tuple[int, ...]
@@ -89,7 +89,9 @@ class WorstCase:
     alpha: float | None = None
 
 
-def worst_case(policy: SmallPolicy, worlds: Worlds, quantity: Quantity, level: float, delta: float = 0.0) -> WorstCase:
+def worst_case(
+    policy: SmallPolicy, worlds: WorldPairs, quantity: Quantity, level: float, delta: float = 0.0
+) -> WorstCase:
     """The worst case of one pair of worlds. `level` is epsilon for delta and epsilon, alpha for rho."""
     leaves, other = grow(policy, worlds), grow(policy, _swapped(worlds))
     values = _values(leaves, quantity, level, delta)
@@ -148,7 +150,7 @@ def _walk(
     return tuple(sequence for _, sequence in listed[:MOST_LISTED]), answers
 
 
-def _move(policy: SmallPolicy, worlds: Worlds, move: int) -> Move:
+def _move(policy: SmallPolicy, worlds: WorldPairs, move: int) -> Move:
     if worlds.model.rows != "adaptive":
         return Move(move)
     digit, context = divmod(move, policy.space.n_contexts)
@@ -157,7 +159,7 @@ def _move(policy: SmallPolicy, worlds: Worlds, move: int) -> Move:
     return Move(arm, (value, value), context if policy.contexts else None)
 
 
-def _digits(policy: SmallPolicy, worlds: Worlds, world: int) -> list[tuple[int, int, int]]:
+def _digits(policy: SmallPolicy, worlds: WorldPairs, world: int) -> list[tuple[int, int, int]]:
     """Context, arm and place of the reward of each step before `first`."""
     number, digits = int(worlds.histories[world, 0]), []
     for _ in range(worlds.first):
@@ -168,7 +170,7 @@ def _digits(policy: SmallPolicy, worlds: Worlds, world: int) -> list[tuple[int, 
     return digits[::-1]
 
 
-def _opening(policy: SmallPolicy, worlds: Worlds) -> tuple[Move, ...]:
+def _opening(policy: SmallPolicy, worlds: WorldPairs) -> tuple[Move, ...]:
     moves = []
     both = [_digits(policy, worlds, world) for world in (0, 1)]
     following = [context for context, _, _ in both[0][1:]] + [int(worlds.contexts[0, worlds.first, 0])]
@@ -181,7 +183,7 @@ def _opening(policy: SmallPolicy, worlds: Worlds) -> tuple[Move, ...]:
     return tuple(moves)
 
 
-def _tables(policy: SmallPolicy, worlds: Worlds) -> tuple[Table, Table] | None:
+def _tables(policy: SmallPolicy, worlds: WorldPairs) -> tuple[Table, Table] | None:
     """Rows that the worlds do not depend on hold the same reward everywhere."""
     if worlds.model.rows == "adaptive":
         return None
@@ -194,7 +196,7 @@ def _tables(policy: SmallPolicy, worlds: Worlds) -> tuple[Table, Table] | None:
     return tables[0], tables[1]
 
 
-def _contexts(policy: SmallPolicy, worlds: Worlds) -> tuple[Actions, Actions] | None:
+def _contexts(policy: SmallPolicy, worlds: WorldPairs) -> tuple[Actions, Actions] | None:
     """The contexts of both worlds; of an adaptive adversary those up to the step after the differing one."""
     if not policy.contexts:
         return None
@@ -206,7 +208,7 @@ def _contexts(policy: SmallPolicy, worlds: Worlds) -> tuple[Actions, Actions] | 
     return made[0], made[1]
 
 
-def _swapped(worlds: Worlds) -> Worlds:
-    return Worlds(
+def _swapped(worlds: WorldPairs) -> WorldPairs:
+    return WorldPairs(
         worlds.model, worlds.step, worlds.first, worlds.histories[::-1], worlds.contexts[::-1], worlds.rewards[::-1]
     )

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from private_bandits.experiments.experiment import Experiment
+from private_bandits.experiments.analysis.regrets import Regrets
+from private_bandits.experiments.run.experiment import Experiment
 from private_bandits.plain_data import json_number
 
 if TYPE_CHECKING:
@@ -18,16 +19,17 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Outcome:
+class ReproduceOutcome:
     """What a run of the command has done.
 
-    computed, reused: blocks, of one policy each. verdicts: on the paper's claims, by experiment. tables: the paper's
-    two, for the experiments' numbers. seconds: of all of it.
+    regrets: the results as arrays. computed, reused: blocks, of one policy each. verdicts: on the paper's claims, by
+    experiment. tables: the paper's two, for the experiments' numbers. seconds: of all of it.
     """
 
     folder: Path
     seed: int
     results: dict[str, tuple[Experiment, pd.DataFrame]] = field(default_factory=dict)
+    regrets: dict[str, Regrets] = field(default_factory=dict)
     verdicts: dict[str, list[Any]] = field(default_factory=dict)
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)

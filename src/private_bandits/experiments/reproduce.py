@@ -13,22 +13,23 @@ from typing import TYPE_CHECKING, Any
 from private_bandits import __version__
 from private_bandits.checks import large_number
 from private_bandits.errors import InvalidInput
-from private_bandits.experiments.build import Study
-from private_bandits.experiments.cache import LIBRARIES, Cache, version_of
-from private_bandits.experiments.data import EXPERIMENTS
-from private_bandits.experiments.drawing import Painters
-from private_bandits.experiments.experiment import Entry, Experiment
-from private_bandits.experiments.files import Folder
-from private_bandits.experiments.outcome import Outcome
-from private_bandits.experiments.report import write as write_report
-from private_bandits.experiments.runner import Compute, Plan, plan, run
-from private_bandits.experiments.settings import RHOS_PLACEMENT
-from private_bandits.experiments.verdicts import judge
+from private_bandits.experiments.analysis.regrets import Regrets
+from private_bandits.experiments.analysis.verdicts import judge_regrets
+from private_bandits.experiments.outcome import ReproduceOutcome
+from private_bandits.experiments.run.build import Study
+from private_bandits.experiments.run.cache import LIBRARIES, Cache, version_of
+from private_bandits.experiments.run.data import EXPERIMENTS
+from private_bandits.experiments.run.experiment import Entry, Experiment
+from private_bandits.experiments.run.results_folder import Folder
+from private_bandits.experiments.run.runner import Compute, Plan, plan, run
+from private_bandits.experiments.run.settings import RHOS_PLACEMENT
+from private_bandits.experiments.show.drawing import Painters
+from private_bandits.experiments.show.report import Chapter, write_chapters
 from private_bandits.loading import require
 from private_bandits.plain_data import json_number
 from private_bandits.progress import progress as progress_bar
 from private_bandits.simulation import workers
-from private_bandits.theory.tables import table_one, table_two
+from private_bandits.theory.paper_tables import table_one, table_two
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,7 +105,7 @@ def reproduce(
     processes: int = 1,
     dask: str | None = None,
     progress: bool = True,
-) -> Outcome:
+) -> ReproduceOutcome:
     """Run the experiments and write all that comes of them into the folder `out`.
 
     What an earlier run into the same folder has computed is not computed again. tables: the horizon that the paper's
@@ -118,7 +119,7 @@ def reproduce(
             require("a Dask cluster", "dask")
     began = time.perf_counter()
     seed, processes = large_number("seed", seed, least=0), large_number("processes", processes)
-    outcome = Outcome(out, seed)
+    outcome = ReproduceOutcome(out, seed)
     with Folder(out).alone() as folder, Painters(folder, processes) as painters:
         if experiments:
             _run(experiments, folder, outcome, _where(processes, dask), painters, progress)
@@ -144,7 +145,7 @@ def _where(processes: int, dask: str | None) -> Compute:
     if dask is None:
         # What has to be compiled is compiled by the first job that needs it, while others run.
         return lambda jobs, report: workers.compute(jobs, processes, report)
-    from private_bandits.experiments import cluster  # here: a slow import of an extra
+    from private_bandits.experiments.run import cluster  # here: a slow import of an extra
 
     return partial(cluster.compute, dask)
 
@@ -152,7 +153,7 @@ def _where(processes: int, dask: str | None) -> Compute:
 def _run(
     experiments: Sequence[Experiment],
     folder: Folder,
-    outcome: Outcome,
+    outcome: ReproduceOutcome,
     compute: Compute,
     painters: Painters,
     progress: bool,
@@ -165,7 +166,7 @@ def _run(
             for study, frame in run(made, cache, compute, report):
                 outcome.results[study.experiment.name] = (study.experiment, frame)
                 _write_results(folder, outcome, study, frame)
-                painters.draw(study.experiment, frame)
+                painters.draw(outcome.regrets[study.experiment.name], frame)
     except KeyboardInterrupt:
         raise Interrupted(_kept(made, folder)) from None
 
@@ -177,14 +178,15 @@ def _kept(made: Plan, folder: Folder) -> str:
     )
 
 
-def _write_results(folder: Folder, outcome: Outcome, study: Study, frame: pd.DataFrame) -> None:
+def _write_results(folder: Folder, outcome: ReproduceOutcome, study: Study, frame: pd.DataFrame) -> None:
     name = study.experiment.name
     outcome.files += folder.put_frame(name, frame)
     outcome.files.append(folder.put_settings(name, settings_of(study)))
-    outcome.verdicts[name] = judge(study.experiment, frame)
+    outcome.regrets[name] = Regrets.from_frame(study.experiment, frame)
+    outcome.verdicts[name] = judge_regrets(outcome.regrets[name])
 
 
-def _write_tables(folder: Folder, outcome: Outcome, horizon: int) -> None:
+def _write_tables(folder: Folder, outcome: ReproduceOutcome, horizon: int) -> None:
     """Each table at several budgets, one beneath the other."""
     for name, make in (("one", table_one), ("two", table_two)):
         rows = [
@@ -196,12 +198,15 @@ def _write_tables(folder: Folder, outcome: Outcome, horizon: int) -> None:
         outcome.files.append(folder.put_rows(f"table-{name}", rows))
 
 
-def _write_report(folder: Folder, outcome: Outcome) -> None:
-    results, settings = list(outcome.results.values()), folder.settings()
+def _write_report(folder: Folder, outcome: ReproduceOutcome) -> None:
+    settings = folder.settings()
+    chapters = [
+        Chapter.of(outcome.regrets[name], frame, outcome.verdicts[name]) for name, (_, frame) in outcome.results.items()
+    ]
     shown = {"seed": outcome.seed, "version": __version__, **{name: settings[name] for name in outcome.results}}
 
     def write(path: Path) -> None:
-        write_report(path, results, outcome.tables, shown)
+        write_chapters(path, chapters, outcome.tables, shown)
 
     outcome.files.append(folder.put_made("report.html", write))
 

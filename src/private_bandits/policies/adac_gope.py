@@ -105,12 +105,12 @@ class AdaCGOPE(PhasedElimination):
         if self.tight:
             mix, log_inv_failure = self.mix(active, best), pair_log_inv_failure(phase, len(active), self.delta)
             return float(
-                shortest_length(log_inv_failure, 2.0**-phase, mix.apart, mix.largest, self.promise.variance_factor)
+                shortest_length(log_inv_failure, 2.0**-phase, mix.apart, mix.largest, self.budget.variance_factor)
             )
         if self.phase_length == "own":
             return self.length_for_own_noise(phase, active)
-        size = len(self.actions[0]), len(self.actions)
-        return paper_length(phase, *size, self.delta, self.promise.variance_factor)
+        size = len(self.rows[0]), len(self.rows)
+        return paper_length(phase, *size, self.delta, self.budget.variance_factor)
 
     def slack(
         self, phase: int, means: Floats, whitened: Floats, decoder: Floats, noise_sd: float, width: float

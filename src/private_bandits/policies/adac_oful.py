@@ -179,7 +179,7 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
     @cached_property
     def factor(self) -> Factor | None:
         """The square root of prefix sums for as many releases as there may be; as published, none."""
-        private = self.promise.noise != "none"
+        private = self.budget.noise != "none"
         return square_root(self.cap) if self.variant == "tight" and private else None
 
     @property
@@ -211,7 +211,7 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         noise: variance of the noise in the sum of all releases, where one release alone has variance one.
         """
         growth = log_det - self.dimension * math.log(self.regulariser)
-        strayed = math.sqrt(self.promise.variance_factor * noise * self.noise_length / least)
+        strayed = math.sqrt(self.budget.variance_factor * noise * self.noise_length / least)
         ridge = math.sqrt(self.regulariser) * self.parameter_norm
         return reward_width(spread, self.reward_delta, growth) + ridge + strayed * spread * self.context_norm
 

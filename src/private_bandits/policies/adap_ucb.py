@@ -25,7 +25,7 @@ class AdaPUCB(ConfidenceBoundPolicy):
     Guaranteed: epsilon-pure DP of the published actions, in the interactive model, for every beta.
 
     >>> from private_bandits import PureDP
-    >>> AdaPUCB(n_arms=2, budget=PureDP(1)).promise
+    >>> AdaPUCB(n_arms=2, budget=PureDP(1)).budget
     PureDP(epsilon=1.0)
     """
 
@@ -38,5 +38,5 @@ class AdaPUCB(ConfidenceBoundPolicy):
     def index(self, means: Floats, counts: Floats, step: Any, width: float) -> Floats:
         """The index above, scaled to rewards of any width."""
         log_step = self.beta * np.log(step)
-        found: Floats = means + width * (np.sqrt(0.5 / counts * log_step) + log_step / (self.promise.level * counts))
+        found: Floats = means + width * (np.sqrt(0.5 / counts * log_step) + log_step / (self.budget.level * counts))
         return found

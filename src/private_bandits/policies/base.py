@@ -10,11 +10,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from private_bandits.budget import BUDGETS, Budget
 from private_bandits.checks import large_number, whole_number
@@ -97,7 +97,7 @@ class Policy(ABC, Generic[State]):
     alternative_hint: ClassVar[str] = ""
     """What to use for the other budgets."""
 
-    budget: Budget | None
+    budget: Budget
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -131,8 +131,7 @@ class Policy(ABC, Generic[State]):
 
     @property
     def promise(self) -> Budget:
-        """The budget, which is always there once the policy is made."""
-        assert self.budget is not None
+        """The budget, by the name that it has in policies of one's own of earlier versions."""
         return self.budget
 
     @property
@@ -208,7 +207,7 @@ class Policy(ABC, Generic[State]):
         """What leaves when the sum `key` is due: None, that sum alone. Its last reward is not in `arrived` yet."""
         return None
 
-    def offer(self, actions: Any) -> Offer | None:
+    def offer(self, actions: ArrayLike | None) -> Offer | None:
         """What `ask(actions=...)` offers, checked and on the grid: only where actions change from step to step."""
         if actions is not None:
             raise InvalidInput(f"{type(self).__name__} has the same actions at every step: ask without actions")
@@ -248,8 +247,13 @@ class Policy(ABC, Generic[State]):
     def to_dict(self) -> dict[str, Any]:
         """The parameters as plain data."""
         data: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
-        data["budget"] = {"kind": type(self.budget).__name__, **asdict(self.promise)}
+        data["budget"] = {"kind": type(self.budget).__name__, **asdict(self.budget)}
         return {"policy": self.name, **data}
+
+
+def no_budget() -> Budget:
+    """Refuse a policy that is made without a budget: there is no default promise."""
+    raise InvalidInput("a policy needs a budget: give it one, such as budget=zCDP(0.1)")
 
 
 @dataclass(frozen=True)
@@ -259,7 +263,7 @@ class FiniteArmsPolicy(Policy[State]):
     setting: ClassVar[str] = "finite"
 
     n_arms: int | Sequence[str] | None = None
-    budget: Budget | None = None
+    budget: Budget = field(default_factory=no_budget)
     arms: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
@@ -304,14 +308,20 @@ def nothing_to_undo() -> None:
 
 
 def policy_from_dict(data: Mapping[str, Any]) -> Policy[Any]:
-    """The policy that to_dict wrote."""
+    """The policy that to_dict wrote, in this version or an earlier one."""
     parameters = dict(data)
     name = parameters.pop("policy")
     if name not in POLICIES:
         raise InvalidInput(f"policy {name!r} is not known: import the module that defines it first")
     budget = dict(parameters.pop("budget"))
     kind = budget.pop("kind")
-    return POLICIES[name](**parameters, budget=BUDGETS[kind](**budget))  # type: ignore[call-arg]
+    # Files of earlier versions hold parameters that are none any more, with the only value that they could have.
+    fixed = {f.name: parameters.pop(f.name) for f in fields(POLICIES[name]) if not f.init and f.name in parameters}  # type: ignore[arg-type]
+    policy = POLICIES[name](**parameters, budget=BUDGETS[kind](**budget))  # type: ignore[call-arg]
+    for parameter, value in fixed.items():
+        if getattr(policy, parameter) != value:
+            raise InvalidInput(f"{parameter} is no parameter of the policy {name!r}, got {value!r}")
+    return policy
 
 
 MOST_STEPS = 1e100

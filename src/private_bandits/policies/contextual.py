@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
 from private_bandits.checks import check_positive, whole_number
 from private_bandits.errors import InvalidInput
-from private_bandits.policies.base import Offer, Policy, State
+from private_bandits.policies.base import Offer, Policy, State, no_budget
 from private_bandits.policies.long_rows import STILL_LONG, long_rows_divided
 
 STEPS = 2**20
@@ -35,7 +36,7 @@ class ContextualPolicy(Policy[State]):
     setting: ClassVar[str] = "contextual"
 
     dimension: int = 0
-    budget: Budget | None = None
+    budget: Budget = field(default_factory=no_budget)
     context_norm: float = 1.0
     long_actions: Literal["refuse", "scale"] = "refuse"
 
@@ -85,7 +86,7 @@ class ContextualPolicy(Policy[State]):
         """
         return self.context_norm**2 * (1 + 4e-13)
 
-    def offer(self, actions: Any) -> Offer:
+    def offer(self, actions: ArrayLike | None) -> Offer:
         """The actions on the grid. Refused, with nothing changed, where they are not K rows of d finite numbers."""
         if actions is None:
             raise InvalidInput(f"{type(self).__name__} needs ask(actions=...), a row of {self.dimension} numbers each")
@@ -106,7 +107,7 @@ class ContextualPolicy(Policy[State]):
             rows = self._shortened(rows, actions)
         return (rows / self.unit).astype(np.int64)  # towards zero
 
-    def _as_floats(self, actions: Any) -> Floats:
+    def _as_floats(self, actions: ArrayLike) -> Floats:
         try:
             return np.asarray(actions, dtype=float)
         except OverflowError:  # a whole number or a fraction that no float can hold
@@ -117,7 +118,7 @@ class ContextualPolicy(Policy[State]):
                 ) from None
             return long_rows_divided(actions)
 
-    def _shortened(self, rows: Floats, actions: Any) -> Floats:
+    def _shortened(self, rows: Floats, actions: ArrayLike) -> Floats:
         if self.long_actions == "scale" and np.isinf(rows).any():
             rows = long_rows_divided(actions)
         if not np.isfinite(rows).all():

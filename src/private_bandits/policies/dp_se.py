@@ -130,13 +130,13 @@ class DPSE(FiniteArmsPolicy[EliminationState]):
         if active == 1:
             return 0
         gap, (rewards, noise) = 2.0**-epoch, self._logs(epoch, active)
-        length = self.epoch_factor * max(32 * rewards / gap**2, 8 * noise / (self.promise.level * gap))
+        length = self.epoch_factor * max(32 * rewards / gap**2, 8 * noise / (self.budget.level * gap))
         return math.ceil(length) + 1 if length < LONGEST else 0
 
     def half_width(self, epoch: int, active: int, count: int) -> float:
         """h + c of means of `count` rewards, in widths of the reward range."""
         rewards, noise = self._logs(epoch, active)
-        return math.sqrt(rewards / (2 * count)) + noise / (self.promise.level * count)
+        return math.sqrt(rewards / (2 * count)) + noise / (self.budget.level * count)
 
     def kept(self, means: NDArray[np.float64], epoch: int, count: int, width: float) -> NDArray[np.bool_]:
         """Which of the active arms stay, by the means of the epoch; the last axis is the arms."""
@@ -213,7 +213,7 @@ class DPSE(FiniteArmsPolicy[EliminationState]):
                 continue
             log_inv_failure = math.log(2 * k * epoch * (epoch + 1) / delta)
             half_width = mean_half_width(
-                self.promise.noise, count, state.noise_sd[arm], log_inv_failure, state.high - state.low
+                self.budget.noise, count, state.noise_sd[arm], log_inv_failure, state.high - state.low
             )
             found.append(interval(arm, name, mean, half_width + state.rounding[arm], count, state.low, state.high))
         return found

@@ -6,16 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
 from private_bandits.checks import check_positive
 from private_bandits.errors import InvalidInput
-from private_bandits.policies.base import Policy, State, arm_names
+from private_bandits.policies.base import Policy, State, arm_names, no_budget
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -26,8 +27,8 @@ class LinearPolicy(Policy[State]):
 
     setting: ClassVar[str] = "linear"
 
-    actions: Any = field(default=None, repr=False)
-    budget: Budget | None = None
+    actions: ArrayLike | None = field(default=None, repr=False)
+    budget: Budget = field(default_factory=no_budget)
     arms: Sequence[str] | None = field(default=None, repr=False)
     action_norm: float = 1.0
     described: str = field(default="", init=False, compare=False)
@@ -36,9 +37,9 @@ class LinearPolicy(Policy[State]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "action_norm", check_positive("action_norm", self.action_norm))
         object.__setattr__(self, "actions", check_actions(self.actions, self.action_norm))
-        named = arm_names(len(self.actions), self.arms, "action")
+        named = arm_names(len(self.rows), self.arms, "action")
         object.__setattr__(self, "arms", named)
-        shape = f"{len(self.actions)} actions in R^{len(self.actions[0])}"
+        shape = f"{len(self.rows)} actions in R^{len(self.rows[0])}"
         object.__setattr__(self, "described", f"{shape}, {crc32(self.vectors.tobytes()):08x}")
         self.check_budget()
 
@@ -47,10 +48,15 @@ class LinearPolicy(Policy[State]):
         """Three actions in a plane."""
         return cls(actions=((1.0, 0.0), (0.0, 1.0), (0.6, 0.8)), budget=budget)
 
+    @property
+    def rows(self) -> Rows:
+        """The actions as they are kept: tuples of numbers, which can be a key."""
+        return cast(Rows, self.actions)
+
     @cached_property
     def vectors(self) -> Floats:
         """The actions as an array [action, coordinate]."""
-        return np.array(self.actions, float)
+        return np.array(self.rows, float)
 
     @property
     def arm_names(self) -> tuple[str, ...]:
@@ -59,10 +65,11 @@ class LinearPolicy(Policy[State]):
         return tuple(self.arms)
 
 
-def check_actions(actions: Any, norm: float) -> Rows:
+def check_actions(actions: ArrayLike | None, norm: float) -> Rows:
     """The actions as rows of finite numbers, each of norm at most `norm`."""
+    given: Any = actions
     try:
-        found = np.array(actions, dtype=complex if np.iscomplexobj(actions) else float)
+        found = np.array(given, dtype=complex if np.iscomplexobj(given) else float)
     except (TypeError, ValueError):
         found = None
     if found is None or np.iscomplexobj(found):

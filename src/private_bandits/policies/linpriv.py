@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
@@ -50,27 +51,25 @@ class LinPrivState:
 
 
 @dataclass(frozen=True)
-class LinPriv(ContextualPolicy[LinPrivState]):
-    """LinPriv (Neel and Roth 2018): for each arm a linear estimate of its own, renewed with every reward.
+class LinearTreePolicy(ContextualPolicy[LinPrivState]):
+    """Linear estimates that are renewed with every reward, through trees; one estimate unless a subclass has more.
 
-    The sum of a r of an arm comes from a tree of L levels: each reward releases one node, a reward is in at most L of
-    them, and they share the budget. Recommended is the largest  <theta_k, a_k> + width_k ||a_k|| in V_k^-1,
+    The sum of a r of an estimate comes from a tree of L levels: each reward releases one node, a reward is in at most L
+    of them, and they share the budget. Recommended is the largest  <theta_k, a_k> + width_k ||a_k|| in V_k^-1,
 
         width = s sqrt(2 log(K/delta) + log(det V/lambda^d)) + sqrt(lambda) S + sqrt(L b D^2 m f/lambda_min(V))
 
-    m: nodes in the arm's sum (at least 1), f = f(d, delta/(K T)), K: arms; s, S, D, b as in AdaC-OFUL. Here noise is
-    Gaussian and the budget that of the other policies; the paper has epsilon-DP and Laplace noise.
+    m: nodes in the sum (at least 1), f = f(d, delta/(K T)), K: estimates; s, S, D, b as in AdaC-OFUL.
 
-    arms: K, the number of actions at every step; row k is for arm k.
+    arms: how many arms have an estimate of their own; 0 where all actions share one, which is no parameter.
     """
 
-    name: ClassVar[str] = "linpriv"
     supported_budgets: ClassVar[tuple[str, ...]] = GAUSSIAN
     alternative_hint: ClassVar[str] = INSTEAD_OF_PURE
     source: ClassVar[str] = "Neel and Roth 2018, Mitigating bias in adaptive data gathering via differential privacy"
     changes_on_arrival: ClassVar[bool] = True
 
-    arms: int = 0
+    arms: int = field(default=0, init=False)  # in every repr: simulations draw by it, and earlier ones had it
     horizon: int = 10**6
     regulariser: float = 1.0
     delta: float = 1e-3
@@ -79,28 +78,20 @@ class LinPriv(ContextualPolicy[LinPrivState]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_optimism(self, "regulariser", "parameter_norm")
-        self._check_arms()
-
-    def _check_arms(self) -> None:
-        if isinstance(self.arms, bool) or not isinstance(self.arms, int) or self.arms < 1:
-            raise InvalidInput(
-                f"arms must be how many actions there are at every step, got {self.arms!r}: each has an estimate of "
-                "its own; LinPrivShared has one for all"
-            )
 
     @classmethod
     def example(cls, budget: Budget) -> Self:
-        """Three arms in two dimensions."""
-        return cls(dimension=2, budget=budget, arms=3, horizon=1000)
+        """Two dimensions."""
+        return cls(dimension=2, budget=budget, horizon=1000)
 
     @property
     def n_sums(self) -> int:
         """How many estimates there are."""
-        return self.arms
+        return 1
 
     def sum_of(self, action: int) -> int:
         """The estimate that an action belongs to."""
-        return action
+        return 0
 
     @property
     def tree_levels(self) -> int:
@@ -110,14 +101,7 @@ class LinPriv(ContextualPolicy[LinPrivState]):
     @cached_property
     def _node_variance(self) -> float:
         """b of each release."""
-        return self.promise.shared(self.tree_levels).variance_factor
-
-    def offer(self, actions: Any) -> Offer:
-        """As many rows as arms."""
-        offered = super().offer(actions)
-        if len(offered) != self.arms:
-            raise InvalidInput(f"actions must have {self.arms} rows, one for each arm, got {len(offered)}")
-        return offered
+        return self.budget.shared(self.tree_levels).variance_factor
 
     def start(self, low: float, high: float) -> LinPrivState:
         """V = lambda I, theta = 0."""
@@ -201,29 +185,51 @@ class LinPriv(ContextualPolicy[LinPrivState]):
 
 
 @dataclass(frozen=True)
-class LinPrivShared(LinPriv):
-    """LinPriv with one estimate for all actions, of which there may be any number at every step."""
+class LinPriv(LinearTreePolicy):
+    """LinPriv (Neel and Roth 2018): for each arm a linear estimate of its own, renewed with every reward.
 
-    name: ClassVar[str] = "linpriv-shared"
+    The rule, and its width, is that of `LinearTreePolicy`, with a tree for each arm. Here noise is Gaussian and the
+    budget that of the other policies; the paper has epsilon-DP and Laplace noise.
 
-    def _check_arms(self) -> None:
-        if self.arms:
-            raise InvalidInput(f"LinPrivShared has one estimate for all actions: leave out arms, got {self.arms!r}")
+    arms: K, the number of actions at every step; row k is for arm k.
+    """
+
+    name: ClassVar[str] = "linpriv"
+
+    arms: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.arms, bool) or not isinstance(self.arms, int) or self.arms < 1:
+            raise InvalidInput(
+                f"arms must be how many actions there are at every step, got {self.arms!r}: each has an estimate of "
+                "its own; LinPrivShared has one for all"
+            )
 
     @classmethod
     def example(cls, budget: Budget) -> Self:
-        """Two dimensions."""
-        return cls(dimension=2, budget=budget, horizon=1000)
+        """Three arms in two dimensions."""
+        return cls(dimension=2, budget=budget, arms=3, horizon=1000)
 
     @property
     def n_sums(self) -> int:
-        """One."""
-        return 1
+        """One for each arm."""
+        return self.arms
 
     def sum_of(self, action: int) -> int:
-        """The only one."""
-        return 0
+        """The action's own."""
+        return action
 
-    def offer(self, actions: Any) -> Offer:
-        """Any number of rows."""
-        return ContextualPolicy.offer(self, actions)
+    def offer(self, actions: ArrayLike | None) -> Offer:
+        """As many rows as arms."""
+        offered = super().offer(actions)
+        if len(offered) != self.arms:
+            raise InvalidInput(f"actions must have {self.arms} rows, one for each arm, got {len(offered)}")
+        return offered
+
+
+@dataclass(frozen=True)
+class LinPrivShared(LinearTreePolicy):
+    """LinPriv with one estimate for all actions, of which there may be any number at every step."""
+
+    name: ClassVar[str] = "linpriv-shared"

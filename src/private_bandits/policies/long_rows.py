@@ -7,7 +7,7 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 STILL_LONG = 1e150
 """The largest number of a divided row: beyond every context_norm, so that the row is shortened as any long one."""
@@ -15,7 +15,7 @@ STILL_LONG = 1e150
 _WIDE = Context(prec=40, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
-def long_rows_divided(actions: Any) -> NDArray[np.float64]:
+def long_rows_divided(actions: ArrayLike) -> NDArray[np.float64]:
     """The table with floats for numbers. Rows with finite numbers beyond floats keep their direction, not their length.
 
     >>> long_rows_divided([[10**400, 10**400], [0.5, 2]]).tolist()

@@ -123,11 +123,11 @@ class PhasedElimination(LinearPolicy[PhasedState]):
 
     def design(self, active: Sequence[int]) -> Design:
         """The design for the active actions; the same for all budgets, and solved once."""
-        return _design(self.actions, tuple(active), self.tol, self.solver)
+        return _design(self.rows, tuple(active), self.tol, self.solver)
 
     def mix(self, active: Sequence[int], best: int | None = None) -> Allocation:
         """What is played, in which shares. best: the best action so far, if anything is known."""
-        return _mix(self.actions, tuple(active), self.tol, self.solver, self.lead, best)
+        return _mix(self.rows, tuple(active), self.tol, self.solver, self.lead, best)
 
     @abstractmethod
     def length(self, phase: int, active: Sequence[int], best: int | None = None) -> float:
@@ -160,7 +160,7 @@ class PhasedElimination(LinearPolicy[PhasedState]):
 
     def log_inv_failure(self, phase: int) -> float:
         """log(4 K l(l+1)/delta): half of delta for the rewards and half for the noise, shared by actions and phases."""
-        return math.log(4 * len(self.actions) * phase * (phase + 1) / self.delta)
+        return math.log(4 * len(self.rows) * phase * (phase + 1) / self.delta)
 
     def length_for_own_noise(self, phase: int, active: Sequence[int]) -> float:
         """Long enough for the rewards and for the noise of this placement to err by beta_l/2 each, at every action.
@@ -180,7 +180,7 @@ class PhasedElimination(LinearPolicy[PhasedState]):
     def noise_sd(self, weights: Floats | None, width: float) -> float:
         """Standard deviation of each draw of noise on what is released with these weights; width: of the rewards."""
         columns = np.ones((1, 1)) if weights is None else weights
-        budget = self.promise
+        budget = self.budget
         if budget.noise == "laplace":
             return math.sqrt(2) * width * float(np.abs(columns).sum(axis=0).max()) / budget.level
         return width * math.sqrt(budget.variance_factor) * float(np.linalg.norm(columns, axis=0).max())
@@ -222,13 +222,13 @@ class PhasedElimination(LinearPolicy[PhasedState]):
 
     def noise_width(self, sd: float, peak: float, log_inv_failure: float) -> float:
         """Return how far the noise at an action strays, but for a probability of 2 exp(-log_inv_failure)."""
-        return noise_half_width(self.promise.noise, sd, peak, log_inv_failure)
+        return noise_half_width(self.budget.noise, sd, peak, log_inv_failure)
 
     # The agent's side.
 
     def start(self, low: float, high: float) -> PhasedState:
         """Everything is active and nothing known."""
-        k = len(self.actions)
+        k = len(self.rows)
         everything, zeros = list(range(k)), [0.0] * k
         plan = self.plan(1, everything)
         lists = (zeros[:], zeros[:], zeros[:], zeros[:], zeros[:])
@@ -318,7 +318,7 @@ class PhasedElimination(LinearPolicy[PhasedState]):
             if not phase:
                 found.append(Estimate(arm, name, None, state.low, state.high, 0))
                 continue
-            odds = len(self.actions) * phase * (phase + 1) / delta
+            odds = len(self.rows) * phase * (phase + 1) / delta
             rewards, noise = (state.high - state.low) / 2 * state.leverage[arm], state.noise_sd[arm]
             half_width = self.half_width(state.rounding[arm], rewards, noise, state.noise_peak[arm], odds)
             found.append(interval(arm, name, mean, half_width, state.rewards[arm], state.low, state.high))

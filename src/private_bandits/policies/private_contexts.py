@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
@@ -86,7 +87,7 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
         """Two dimensions."""
         return cls(dimension=2, budget=budget, horizon=1000)
 
-    def offer(self, actions: Any) -> Offer:
+    def offer(self, actions: ArrayLike | None) -> Offer:
         """Shortened without a word, however long they are."""
         with np.errstate(all="ignore"):
             return super().offer(actions)
@@ -98,7 +99,7 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
     @cached_property
     def _release_variance(self) -> float:
         """b of each release."""
-        return self.promise.shared(max(1, self.tree_levels)).variance_factor
+        return self.budget.shared(max(1, self.tree_levels)).variance_factor
 
     @property
     def n_sums(self) -> int:

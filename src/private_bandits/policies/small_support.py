@@ -41,7 +41,7 @@ class HannaGOPE(SmallSupport):
     estimator run in the phases of GOPE, long enough for that noise, so that a comparison changes one thing.
 
     >>> from private_bandits import PureDP
-    >>> HannaGOPE(actions=[[1, 0], [0, 1]], budget=PureDP(1)).promise
+    >>> HannaGOPE(actions=[[1, 0], [0, 1]], budget=PureDP(1)).budget
     PureDP(epsilon=1.0)
     """
 

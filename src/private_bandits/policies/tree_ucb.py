@@ -97,7 +97,7 @@ class TreeUCB(FiniteArmsPolicy[TreeState]):
     @cached_property
     def node_budget(self) -> Budget:
         """What is left of the budget for each of the nodes that hold a reward."""
-        return self.promise.shared(self.tree_levels)
+        return self.budget.shared(self.tree_levels)
 
     def half_width(self, noises: int) -> float:
         """g of a sum with so many noises, in widths of the reward range."""
@@ -167,7 +167,7 @@ class TreeUCB(FiniteArmsPolicy[TreeState]):
             log_inv_failure = math.log(4 * len(state.sums) * n * (n + 1) / delta)
             noise_sd = state.noise_sd * math.sqrt(state.sums[arm].noises)
             half_width = (state.high - state.low) * math.sqrt(log_inv_failure / (2 * n)) + state.rounding
-            half_width += noise_half_width(self.promise.noise, noise_sd, state.noise_sd, log_inv_failure) / n
+            half_width += noise_half_width(self.budget.noise, noise_sd, state.noise_sd, log_inv_failure) / n
             found.append(interval(arm, name, state.means[arm], half_width, n, state.low, state.high))
         return found
 

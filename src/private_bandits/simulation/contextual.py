@@ -18,7 +18,7 @@ from private_bandits.errors import InvalidInput
 from private_bandits.policies.decoding import DecodedSum
 from private_bandits.progress import Report
 from private_bandits.simulation.normals import LANES, PAIRS, fill_uniforms, generators
-from private_bandits.simulation.oful_kernels import SCRATCH, TILE, Block, advance, draw
+from private_bandits.simulation.oful_kernels import SCRATCH, TILE, ContextBlock, advance, draw
 from private_bandits.simulation.oful_state import GROWTH, REGRET, WIDTH, freeze, release, stack
 from private_bandits.simulation.seeds import Seeds
 
@@ -42,7 +42,7 @@ class World:
         self._lanes = generators(seeds.contexts(run))
         # A little less than one, so that rounding leaves no action outside the unit ball.
         self._longest = 1 - (d + 4) * 2.0**-24 if environment.scaled else 0.0
-        self.block = Block(
+        self.block = ContextBlock(
             contexts=self._normals[:size].reshape(tiles, actions, d, tile),
             theta=np.array(environment.theta),
             ideal=np.empty((tiles, tile)),
@@ -65,7 +65,7 @@ class Learners:
         low, high = environment.reward_range
         self.environment = environment
         self._truth = np.array(environment.theta)
-        self._variances = [p.promise.variance_factor * ((high - low) * p.context_norm) ** 2 for p in policies]
+        self._variances = [p.budget.variance_factor * ((high - low) * p.context_norm) ** 2 for p in policies]
         self._betas = [2 * math.log(1 / p.reward_delta) - d * math.log(p.regulariser) for p in policies]
         self._ridges = [math.sqrt(p.regulariser) * p.parameter_norm for p in policies]
         self._tails = [p.noise_length for p in policies]

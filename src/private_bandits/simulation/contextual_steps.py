@@ -28,8 +28,8 @@ from private_bandits.simulation.seeds import Seeds
 from private_bandits.simulation.simulated_bandit import SimulatedBandit
 
 
-class Learner(SimulatedBandit):
-    """One policy in one run."""
+class ContextualLearner(SimulatedBandit):
+    """One policy in one run, step by step through the methods of the policy itself."""
 
     def __init__(self, policy: Any, environment: Contextual, seeds: Seeds, run: int) -> None:
         self._chance, noise = (np.random.default_rng(seed) for seed in seeds.own(policy, run))
@@ -90,7 +90,7 @@ def play_run(
 
     Regrets, [policy, checkpoint], and how often each policy has released.
     """
-    learners = [Learner(policy, environment, seeds, run) for policy in policies]
+    learners = [ContextualLearner(policy, environment, seeds, run) for policy in policies]
     curves = np.empty((len(policies), len(checkpoints)))
     time = 0
     for contexts in _blocks(environment, horizon, seeds, run):
@@ -109,7 +109,7 @@ regret_curves = partial(contextual.regret_curves, play=play_run)
 def prepare(policies: Sequence[Policy[Any]], environment: Contextual) -> None:
     """Compile what draws contexts, so that what comes next can be timed; refuse what this engine does not know."""
     for policy in policies:
-        if policy.promise.noise == "laplace" or type(policy).combination is not Policy.combination:
+        if policy.budget.noise == "laplace" or type(policy).combination is not Policy.combination:
             raise InvalidInput(
                 f"{type(policy).__name__} cannot be simulated in a contextual environment: the engine knows Gaussian "
                 "noise, on one sum at a time"

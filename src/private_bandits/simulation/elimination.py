@@ -18,7 +18,7 @@ from private_bandits.simulation.simulated_noise import noise_draws
 
 
 @dataclass
-class Run:
+class EliminationRun:
     """One run: when each epoch began, with what regret, and the arms that it plays in turn."""
 
     active: Integers
@@ -54,7 +54,7 @@ class EliminationRuns:
         self.width = high - low
         self.gaps = environment.means.max() - environment.means
         self.best = np.zeros(runs, dtype=np.int64)
-        self.runs = [Run(np.arange(len(self.gaps))) for _ in range(runs)]
+        self.runs = [EliminationRun(np.arange(len(self.gaps))) for _ in range(runs)]
 
     def play_epoch(self, epoch: int) -> int:
         """Every run that has not reached the horizon plays the epoch; how many of them go on."""
@@ -81,7 +81,7 @@ class EliminationRuns:
         shape = (len(finished), len(active))
         arms = np.tile(active, len(finished))
         sums = self.environment.reward_sums(self.generator, arms, np.full(len(arms), plays)).reshape(shape)
-        means = (sums + noise_draws(self.policy.promise, self.width, self.generator, shape)) / plays
+        means = (sums + noise_draws(self.policy.budget, self.width, self.generator, shape)) / plays
         kept = self.policy.kept(means, epoch, plays, self.width)
         self.best[finished] = active[means.argmax(axis=1)]
         for i, keep in zip(finished, kept, strict=True):

@@ -32,7 +32,7 @@ from private_bandits.simulation.simulated_noise import release_variance
 
 
 @dataclass
-class Run:
+class PhasedRun:
     """One run: the ends of its stretches of constant regret per step, and what is active."""
 
     times: list[Floats]
@@ -53,7 +53,7 @@ class Run:
         self.time = float(self.times[-1][-1])
 
 
-Groups = dict[tuple[tuple[int, ...], int | None], list[Run]]
+Groups = dict[tuple[tuple[int, ...], int | None], list[PhasedRun]]
 """Runs by what is active, and the best action."""
 
 
@@ -76,7 +76,7 @@ class PhasedRuns:
         self.horizon = horizon
         self.generator = generator
         everything = tuple(range(len(self.gaps)))
-        self.runs = [Run([np.zeros(1)], [np.zeros(1)], everything, None) for _ in range(runs)]
+        self.runs = [PhasedRun([np.zeros(1)], [np.zeros(1)], everything, None) for _ in range(runs)]
 
     def play_phase(self, phase: int) -> int:
         """Every run that has not reached the horizon plays the phase; how many of them go on."""
@@ -92,7 +92,7 @@ class PhasedRuns:
         for (active, best), members in groups.items():
             self._play_group(phase, active, best, members)
 
-    def _play_group(self, phase: int, active: tuple[int, ...], best: int | None, members: list[Run]) -> None:
+    def _play_group(self, phase: int, active: tuple[int, ...], best: int | None, members: list[PhasedRun]) -> None:
         plan = self.policy.plan(phase, active, best)
         if not plan:  # nothing more to find out: the best action for ever
             for run in members:
@@ -107,7 +107,9 @@ class PhasedRuns:
         if finished:
             self._learn(phase, active, arms, counts, finished)
 
-    def _learn(self, phase: int, active: tuple[int, ...], arms: Integers, counts: Integers, runs: list[Run]) -> None:
+    def _learn(
+        self, phase: int, active: tuple[int, ...], arms: Integers, counts: Integers, runs: list[PhasedRun]
+    ) -> None:
         policy, vectors = self.policy, self.policy.vectors
         fit = Fit.of(vectors[arms], counts.astype(float), policy.design(active).basis)
         weights = type(policy).placement(fit)
@@ -125,7 +127,7 @@ class PhasedRuns:
 
     def _draws(self, shape: tuple[int, int]) -> Floats:
         """Noise of variance one."""
-        if self.policy.promise.noise == "laplace":
+        if self.policy.budget.noise == "laplace":
             return self.generator.laplace(scale=0.5**0.5, size=shape)
         return self.generator.standard_normal(shape)
 
@@ -143,7 +145,7 @@ class ShortPhasedRuns(PhasedRuns):
     """
 
     def _play_groups(self, phase: int, groups: Groups) -> None:
-        mixes = known_mixes(self.policy.actions, self.policy.tol, self.policy.lead)
+        mixes = known_mixes(self.policy.rows, self.policy.tol, self.policy.lead)
         # One action is the best one; it is not known in the first phase.
         keys = [(active, best) for active, best in groups if best is not None and len(active) > 1]
         left = dict(groups)
@@ -156,7 +158,7 @@ class ShortPhasedRuns(PhasedRuns):
     def _play_batch(self, batch: Batch, left: Groups) -> None:
         """Play the phase of these groups, and take them out of those that are left."""
         which: list[int] = []
-        finished: list[Run] = []
+        finished: list[PhasedRun] = []
         order = np.argsort(np.arange(len(batch.arms)) != batch.bests[:, None], axis=1, kind="stable")  # the best first
         counts = np.take_along_axis(batch.counts, order, 1)
         ends, losses = counts.cumsum(axis=1, dtype=float), (counts * self.gaps[batch.arms[order]]).cumsum(axis=1)
@@ -174,7 +176,7 @@ class ShortPhasedRuns(PhasedRuns):
             part = slice(start, start + size)
             self._learn_together(batch, estimate, np.array(which[part]), finished[part])
 
-    def _learn_together(self, batch: Batch, estimate: Estimates, which: Integers, runs: list[Run]) -> None:
+    def _learn_together(self, batch: Batch, estimate: Estimates, which: Integers, runs: list[PhasedRun]) -> None:
         """which: the group of each run."""
         whitened, weights = estimate
         counts, among = batch.counts[which], batch.among[which]

@@ -26,7 +26,7 @@ BEST, SECOND, INDEX, SCORE, SQUARES, ROW, ZERO = (i * TILE for i in range(7))
 SCRATCH = ZERO + 1
 
 
-class Block(NamedTuple):
+class ContextBlock(NamedTuple):
     """Contexts and what follows from them for every policy."""
 
     contexts: Floats32
@@ -44,7 +44,7 @@ class Block(NamedTuple):
 
 
 @compiled
-def draw(lanes: Words, normals: Floats32, block: Block, longest: float) -> None:
+def draw(lanes: Words, normals: Floats32, block: ContextBlock, longest: float) -> None:
     """The next block of contexts, in the memory of `normals`; longer actions are scaled to `longest` unless it is 0."""
     tiles, actions, d, n = block.contexts.shape
     fill_normals(lanes, normals, 1 / math.sqrt(d), math.sqrt(0.1))
@@ -201,7 +201,7 @@ def _choose(contexts: Floats32, start: int, n: int, policy: Frozen, scratch: Flo
 
 
 @part
-def _gather(contexts: Floats32, start: int, n: int, block: Block) -> None:
+def _gather(contexts: Floats32, start: int, n: int, block: ContextBlock) -> None:
     """The coordinates of the chosen actions, and their true means."""
     _, d, size = contexts.shape
     flat, places, scratch, means = contexts.reshape(-1), block.places, block.scratch, block.means
@@ -248,7 +248,7 @@ def _over(policy: Frozen, gram: Floats) -> bool:
 
 
 @part
-def _take_in(policy: Frozen, n: int, block: Block) -> tuple[int, bool]:
+def _take_in(policy: Frozen, n: int, block: ContextBlock) -> tuple[int, bool]:
     """Add the chosen actions to V up to the end of the episode: how many steps that is, and whether it has come."""
     gram, trial = policy.gram, policy.room[0]
     copy(gram, trial)
@@ -271,7 +271,7 @@ def _take_in(policy: Frozen, n: int, block: Block) -> tuple[int, bool]:
 
 
 @part
-def _add_signs(policy: Frozen, uniforms: Floats32, n: int, block: Block) -> None:
+def _add_signs(policy: Frozen, uniforms: Floats32, n: int, block: ContextBlock) -> None:
     """Rewards of +1 and -1, times their actions, added up; the means become the rewards."""
     for t in range(n):
         block.means[t] = 1.0 if uniforms[t] < block.means[t] else -1.0
@@ -283,7 +283,9 @@ def _add_signs(policy: Frozen, uniforms: Floats32, n: int, block: Block) -> None
 
 
 @part
-def _advance(block: Block, policy: Frozen, uniforms: Floats32, start: int, stop: int, time: int) -> tuple[int, bool]:
+def _advance(
+    block: ContextBlock, policy: Frozen, uniforms: Floats32, start: int, stop: int, time: int
+) -> tuple[int, bool]:
     """Play from step `start` of the block to `stop`, or the end of the episode: where that is, and whether it came."""
     size = block.contexts.shape[3]
     while start < stop:
@@ -307,7 +309,7 @@ def _advance(block: Block, policy: Frozen, uniforms: Floats32, start: int, stop:
 
 
 @compiled
-def advance(block: Block, stacked: Frozen, uniforms: Floats32, starts: Integers, stop: int, time: int) -> int:
+def advance(block: ContextBlock, stacked: Frozen, uniforms: Floats32, starts: Integers, stop: int, time: int) -> int:
     """Play every policy p from step starts[p] of the block to `stop`, or the first one whose episode ends to that end.
 
     Returns the number of that one, or of policies where there is none. `starts` is moved to where they have come.

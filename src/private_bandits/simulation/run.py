@@ -293,10 +293,10 @@ def _mean_and_error(values: Floats) -> tuple[float, float | None]:
 
 
 def _describe(policy: Policy[Any]) -> dict[str, Any]:
-    rho = policy.promise.implied_rho
+    rho = policy.budget.implied_rho
     return {
         "policy": policy.name,
         "variant": getattr(policy, "variant", None),
         "rho": json_number(rho),
-        "budget": str(policy.promise),
+        "budget": str(policy.budget),
     }

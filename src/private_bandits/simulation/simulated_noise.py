@@ -22,8 +22,8 @@ def release_variance(policy: Policy[Any]) -> float:
     or in those that its factor holds it in.
     """
     if policy.factor is not None:
-        return policy.promise.variance_factor * float(policy.factor.column)
-    return policy.promise.shared(max(1, policy.tree_levels)).variance_factor
+        return policy.budget.variance_factor * float(policy.factor.column)
+    return policy.budget.shared(max(1, policy.tree_levels)).variance_factor
 
 
 def release_deviation(policy: Any, low: float, high: float) -> float:

@@ -76,8 +76,8 @@ def noise_scales(policy: Any, low: float, high: float) -> Floats:
     return np.concatenate([matrix[np.triu_indices(policy.dimension)], vector])
 
 
-class Learner:
-    """One policy in one run."""
+class StepwiseLearner:
+    """One policy in one run, with its state in arrays that compiled code reads and writes."""
 
     def __init__(self, policy: StepwisePolicy, environment: Contextual, seeds: Seeds, run: int, steps: int) -> None:
         self.policy = policy
@@ -160,7 +160,7 @@ def play_run(
     """
     world = World(environment, seeds, run)
     fields = _fields(policies, world)
-    learners = [Learner(policy, environment, seeds, run, world.steps) for policy in policies]
+    learners = [StepwiseLearner(policy, environment, seeds, run, world.steps) for policy in policies]
     curves = np.empty((len(policies), len(checkpoints)))
     for time in range(0, horizon, world.steps):
         steps = min(horizon - time, world.steps)

@@ -15,7 +15,7 @@ from private_bandits.arrays import Floats, Integers
 from private_bandits.policies.optimism import Optimism
 from private_bandits.simulation.algebra import invert
 from private_bandits.simulation.compiled import compiled, part, part_as_written
-from private_bandits.simulation.oful_kernels import Block
+from private_bandits.simulation.oful_kernels import ContextBlock
 
 SHIFT, FLOOR, LOG_FLOOR, HALF, ODDS, RIDGE, STEEP, NOISE = range(len(Optimism._fields))
 # Places among the counts of a policy.
@@ -97,7 +97,7 @@ def _on_grid(x: float, unit: float) -> float:
 
 
 @compiled
-def lay_out(block: Block, unit: float, field: Field) -> None:
+def lay_out(block: ContextBlock, unit: float, field: Field) -> None:
     """The contexts of a block for policies with this grid."""
     tiles, actions, d, n = block.contexts.shape
     for tile in range(tiles):

@@ -26,7 +26,6 @@ from private_bandits.theory.divergence import (
     renyi_of_group,
 )
 from private_bandits.theory.gope import adac_gope_closed, adac_gope_regret
-from private_bandits.theory.instances import GaussianArms, finite_instances, linear_instances
 from private_bandits.theory.lower import (
     finite_lower,
     finite_lower_best,
@@ -46,6 +45,8 @@ from private_bandits.theory.orders import (
     linpriv_order,
     shariff_sheffet_order,
 )
+from private_bandits.theory.paper_tables import table_one, table_two
+from private_bandits.theory.proof_instances import GaussianArms, finite_instances, linear_instances
 from private_bandits.theory.robustness import (
     ORDERS,
     Robustness,
@@ -56,7 +57,6 @@ from private_bandits.theory.robustness import (
     robustness,
     shift_bounds,
 )
-from private_bandits.theory.tables import table_one, table_two
 from private_bandits.theory.ucb import adac_ucb_minimax, adac_ucb_regret, adap_ucb_minimax, adap_ucb_regret, late_plays
 from private_bandits.theory.widths import PhaseWidth, ellipsoid_width, index_width, phase_width
 

@@ -13,8 +13,8 @@ from rich.table import Table
 from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP
 from private_bandits.errors import InvalidInput
 from private_bandits.theory.bound import PAPER, Bound
+from private_bandits.theory.bound_inputs import checked_gaps, checked_size
 from private_bandits.theory.calibration import calibration
-from private_bandits.theory.checks import checked_gaps, checked_size
 from private_bandits.theory.gope import adac_gope_closed, adac_gope_regret
 from private_bandits.theory.lower import (
     Notion,
@@ -35,7 +35,7 @@ from private_bandits.theory.orders import (
     linpriv_order,
     shariff_sheffet_order,
 )
-from private_bandits.theory.tables import PAPER_MEANS
+from private_bandits.theory.paper_tables import PAPER_MEANS
 from private_bandits.theory.ucb import adac_ucb_minimax, adac_ucb_regret, adap_ucb_minimax, adap_ucb_regret
 
 SETTINGS = ("finite", "linear", "contextual")
@@ -77,7 +77,7 @@ class Problem:
     @property
     def gaps(self) -> tuple[float, ...] | None:
         """To the best mean, where means are given."""
-        return None if self.means is None else checked_gaps(max(self.means) - mean for mean in self.means)
+        return None if self.means is None else checked_gaps([max(self.means) - mean for mean in self.means])
 
     @property
     def in_range(self) -> bool:

@@ -15,7 +15,7 @@ from private_bandits.environments import Contextual, Linear
 from private_bandits.policies import AdaCOFUL
 from private_bandits.policies.phased_elimination import PhasedElimination
 from private_bandits.simulation.simulated_bandit import SimulatedBandit
-from private_bandits.theory.checks import as_budget
+from private_bandits.theory.bound_inputs import as_budget
 from private_bandits.theory.widths import index_width, phase_width, planned_fit
 
 
@@ -75,7 +75,7 @@ def phase_coverage(
 
     Promised: delta/(l(l+1)), all actions together.
     """
-    active, chance = range(len(policy.actions)), np.random.default_rng(seed)
+    active, chance = range(len(policy.rows)), np.random.default_rng(seed)
     fit, counts = planned_fit(policy, phase, active)
     arms, plays = np.array(list(policy.plan(phase, active))), counts.astype(np.int64)
     sums = environment.reward_sums(chance, np.tile(arms, runs), np.tile(plays, runs)).reshape(runs, -1)

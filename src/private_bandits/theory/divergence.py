@@ -13,7 +13,7 @@ from numbers import Real
 from typing import Any, Literal
 
 from private_bandits.errors import InvalidInput
-from private_bandits.theory.checks import checked_count, checked_rho, times
+from private_bandits.theory.bound_inputs import checked_count, checked_rho, times
 from private_bandits.transport import (
     CoupledRun,
     Instance,

@@ -8,14 +8,16 @@ need not be exactly optimal; the policy then drops by the width that it really r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+
+from numpy.typing import ArrayLike
 
 from private_bandits.budget import Budget
 from private_bandits.checks import check_probability
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.adac_gope import paper_length
 from private_bandits.theory.bound import PAPER, Assumptions, Bound, with_probability
-from private_bandits.theory.checks import checked_gaps, checked_size, gaussian
+from private_bandits.theory.bound_inputs import checked_gaps, checked_size, gaussian
 
 SOURCE = f"{PAPER}, Theorem on AdaC-GOPE; constants: docs/theory.md"
 INSTEAD = "of pure DP only orders are known here, see hanna_order"
@@ -28,7 +30,7 @@ def adac_gope_regret(
     budget: float | Budget,
     delta: float = 1e-3,
     tol: float = 1e-3,
-    gaps: Iterable[float] | None = None,
+    gaps: ArrayLike | None = None,
     bounded: bool = True,
     in_ball: bool = True,
 ) -> Bound:

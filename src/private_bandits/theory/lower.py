@@ -17,7 +17,7 @@ from typing import Literal
 from private_bandits.budget import Budget, NoPrivacy, PureDP
 from private_bandits.errors import InvalidInput
 from private_bandits.theory.bound import PAPER, WORST, Assumptions, Bound
-from private_bandits.theory.checks import as_budget, checked_size
+from private_bandits.theory.bound_inputs import as_budget, checked_size
 from private_bandits.theory.divergence import Form, Moments, kl_bound_bandit
 
 SOURCE = f"{PAPER}, Appendix G"

@@ -16,7 +16,7 @@ from private_bandits.checks import check_positive, check_probability
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.optimism import noise_tail, reward_width
 from private_bandits.theory.bound import PAPER, Assumptions, Bound, with_probability
-from private_bandits.theory.checks import checked_size, gaussian
+from private_bandits.theory.bound_inputs import checked_size, gaussian
 from private_bandits.theory.divergence import Form
 
 SOURCE = f"{PAPER}, Theorem on AdaC-OFUL; constants: docs/theory.md"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from private_bandits.budget import Budget
 from private_bandits.checks import check_probability
 from private_bandits.theory.bound import EXPECTED, PAPER, Assumptions, Bound, with_probability
-from private_bandits.theory.checks import as_budget, checked_size
+from private_bandits.theory.bound_inputs import as_budget, checked_size
 
 TABLE_ONE = f"{PAPER}, Table I"
 TABLE_TWO = f"{PAPER}, Table II"

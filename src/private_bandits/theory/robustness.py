@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from private_bandits.budget import Budget, PureDP
 from private_bandits.plain_data import json_numbers
-from private_bandits.theory.checks import checked_chance, checked_count, checked_rho
+from private_bandits.theory.bound_inputs import checked_chance, checked_count, checked_rho
 
 
 def least_rho(p: float, p_prime: float) -> float:

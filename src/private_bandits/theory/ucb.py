@@ -9,13 +9,14 @@ the width fails with probability 2^(-j beta) at most. Summed over episodes that 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+
+from numpy.typing import ArrayLike
 
 from private_bandits.budget import Budget
 from private_bandits.checks import check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.theory.bound import EXPECTED, PAPER, Assumptions, Bound
-from private_bandits.theory.checks import as_budget, checked_gaps, checked_size, gaussian
+from private_bandits.theory.bound_inputs import as_budget, checked_gaps, checked_size, gaussian
 from private_bandits.theory.divergence import Form
 
 SOURCE = f"{PAPER}, Appendix C"
@@ -38,7 +39,7 @@ def late_plays(beta: float) -> float:
 
 
 def adac_ucb_regret(
-    gaps: Iterable[float],
+    gaps: ArrayLike,
     horizon: float,
     budget: float | Budget,
     beta: float = 3.1,
@@ -108,7 +109,7 @@ def adac_ucb_minimax(
 
 
 def adap_ucb_regret(
-    gaps: Iterable[float],
+    gaps: ArrayLike,
     horizon: float,
     budget: float | Budget,
     beta: float = 3.1,
@@ -169,9 +170,7 @@ def adap_ucb_minimax(
     return Bound("AdaP-UCB, any gaps", rewards + noise + rest, noise, formula, source, "upper", EXPECTED, assumptions)
 
 
-def _checked(
-    gaps: Iterable[float], horizon: float, b: float, beta: float
-) -> tuple[tuple[float, ...], int, float, float]:
+def _checked(gaps: ArrayLike, horizon: float, b: float, beta: float) -> tuple[tuple[float, ...], int, float, float]:
     return checked_gaps(gaps), checked_size("horizon", horizon, 2), b, check_positive("beta", beta)
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
 from private_bandits.policies import AdaCOFUL, AdaCUCB, AdaPUCB
 from private_bandits.policies.fit import Fit
 from private_bandits.policies.phased_elimination import PhasedElimination
-from private_bandits.theory.checks import as_budget
+from private_bandits.theory.bound_inputs import as_budget
 
 
 def index_width(count: int, step: float, budget: float | Budget, beta: float = 3.1) -> float:
@@ -57,16 +57,16 @@ def phase_width(policy: PhasedElimination, phase: int = 1, active: Sequence[int]
     >>> found.reached <= found.paper <= found.aimed == 0.5
     True
     """
-    chosen = range(len(policy.actions)) if active is None else active
+    chosen = range(len(policy.rows)) if active is None else active
     fit, _ = planned_fit(policy, phase, chosen)
     whitened, weights = fit.whitened(policy.vectors[list(chosen)]), type(policy).placement(fit)
     noise_sd = policy.noise_sd(weights, 2.0)
     log_inv_failure = policy.log_inv_failure(phase)
     reached = policy.reached(phase, whitened, fit.decoder(weights), noise_sd, 2.0)
     largest, tail = float(np.linalg.norm(whitened, axis=1).max()), log_inv_failure - math.log(2)
-    d = len(policy.actions[0])
+    d = len(policy.rows[0])
     f = d + 2 * math.sqrt(d * tail) + 2 * tail
-    paper = largest * math.sqrt(2 * log_inv_failure) + largest**2 * math.sqrt(4 * policy.promise.variance_factor * f)
+    paper = largest * math.sqrt(2 * log_inv_failure) + largest**2 * math.sqrt(4 * policy.budget.variance_factor * f)
     return PhaseWidth(2.0**-phase, reached, paper)
 
 
@@ -77,7 +77,7 @@ def planned_fit(policy: PhasedElimination, phase: int, active: Sequence[int]) ->
     return Fit.of(policy.vectors[list(plan)], counts, policy.design(active).basis), counts
 
 
-def ellipsoid_width(policy: AdaCOFUL, gram: Any, releases: int) -> float:
+def ellipsoid_width(policy: AdaCOFUL, gram: ArrayLike, releases: int) -> float:
     """The radius of AdaC-OFUL's ellipsoid, ||theta - theta*|| in V, for rewards in [-1, 1].
 
     gram: V, with its lambda I. Of variant "tight" it is exceeded at some release with probability delta at most; of
