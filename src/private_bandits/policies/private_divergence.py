@@ -70,10 +70,15 @@ def largest_mean(x: Floats, limit: Floats, epsilon: float) -> Floats:
 
 def _kl(x: Floats, y: Floats) -> Floats:
     """Return the divergence of a coin of mean y from one of mean x. The caller silences warnings about zeros."""
-    heads = np.where(x > 0.0, x * np.log(x / y), 0.0)
-    tails = np.where(x < 1.0, (1.0 - x) * np.log((1.0 - x) / (1.0 - y)), 0.0)
+    heads = np.where(x > 0.0, x * _log_ratio(x, y, x - y), 0.0)
+    tails = np.where(x < 1.0, (1.0 - x) * _log_ratio(1.0 - x, 1.0 - y, y - x), 0.0)
     found: Floats = heads + tails
     return found
+
+
+def _log_ratio(above: Floats, below: Floats, apart: Floats) -> Floats:
+    """Return log(above/below), from how far apart they are where that is little: there two such logarithms cancel."""
+    return np.where(np.abs(apart) < 0.5 * below, np.log1p(apart / below), np.log(above / below))
 
 
 def _logit(x: Floats) -> Floats:
