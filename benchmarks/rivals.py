@@ -41,6 +41,8 @@ def policies(rho: float, arms: int, horizon: int) -> dict[str, Policy[Any]]:
         "AdaC-UCB, tight": pb.AdaCUCB(arms, budget, beta=BETA, variant="tight"),
         "AdaC-UCB": pb.AdaCUCB(arms, budget, beta=BETA, variant="paper"),
         "AdaP-UCB": pb.AdaPUCB(arms, pure, beta=BETA),
+        "DP-IMED": pb.DPIMED(arms, pure),
+        "DP-KLUCB": pb.DPKLUCB(arms, pure),
         "DP-SE": pb.DPSE(arms, pure, horizon=horizon),
         "DP-UCB": pb.TreeUCB(arms, budget, horizon=horizon),
     }

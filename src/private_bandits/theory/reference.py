@@ -26,8 +26,8 @@ from private_bandits.policies.private_divergence import private_divergence
 from private_bandits.theory.bound import Bound
 from private_bandits.theory.checks import as_budget, checked_chance, checked_size
 
-HALVINGS = 200
-"""Of an interval of floats, so that none is left between its ends."""
+PRECISION = 1e-14
+"""Of the numbers that are found by halving, relative."""
 GAUSSIAN = "sum of gap n, inf over y of n kl(y, q) + n^2 (y - m)^2/(2b) = log T"
 TERM = "log T term of expected regret"
 LAPLACE = "sum of gap log(T)/d(m, q), d = inf over y of kl(y, q) + epsilon (y - m)"
@@ -85,7 +85,7 @@ def _plays(mean: float, best: float, log_steps: float, budget: Budget) -> float:
     low, high = 0.0, 1.0
     while _cost(high, mean, best, b) < log_steps:
         low, high = high, 2 * high
-    for _ in range(HALVINGS):
+    while high - low > PRECISION * high:
         middle = (low + high) / 2
         low, high = (middle, high) if _cost(middle, mean, best, b) < log_steps else (low, middle)
     return high
@@ -95,15 +95,14 @@ def _cost(n: float, mean: float, best: float, b: float) -> float:
     """Return C_n. The derivative in y, n (logit y - logit q) + n^2 (y - m)/b, grows with y: its zero is halved out."""
     if best == 1.0:
         return (n * (1.0 - mean)) ** 2 / (2 * b)  # any y but q has an infinite divergence
-    low, high, target = mean, best, _logit(best)
-    for _ in range(HALVINGS):
-        y = (low + high) / 2
-        if not low < y < high:
-            break
-        low, high = (y, high) if _logit(y) - target + n * (y - mean) / b < 0 else (low, y)
-    by_chance = float(private_divergence(np.array(high), np.array(best), math.inf))
-    return n * by_chance + (n * (high - mean)) ** 2 / (2 * b)
+    low, high, target = 0.0, best - mean, _logit(best)
+    while high - low > PRECISION * high:
+        moved = (low + high) / 2  # y - m, which may be too small to be seen in y
+        rises = _logit(mean + moved) - target + n * moved / b > 0
+        low, high = (low, moved) if rises else (moved, high)
+    by_chance = float(private_divergence(np.array(mean + low), np.array(best), math.inf))
+    return n * by_chance + (n * low) ** 2 / (2 * b)
 
 
 def _logit(x: float) -> float:
-    return math.log(x) - math.log1p(-x)
+    return math.log(x) - math.log1p(-x) if x else -math.inf
