@@ -25,7 +25,8 @@ class DPIMED(RunningSumPolicy):
     another range are scaled to [0, 1].
 
     Guaranteed: epsilon-pure DP of the published actions, in the interactive model, for every alpha. The regret bound
-    is the publication's: for Bernoulli rewards its log T constant is alpha times the least that epsilon-DP allows.
+    is the publication's: for Bernoulli rewards, as T grows, the least that epsilon-DP allows times a constant that is
+    close to 1 for alpha close to 1.
 
     alpha: with less, choices follow the rewards sooner and sums hold more noises. The default is our choice: with
     epsilon below 1, smaller ratios give up the best arm too often after an unlucky start. Some runs still do, and then
