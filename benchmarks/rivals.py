@@ -3,6 +3,7 @@
 Prints Markdown. Policies with Gaussian noise run at rho, those that keep pure DP alone at epsilon = sqrt(2 rho), which
 implies it; DP-UCB, which has both, runs with both. Every row states its budget. rho = inf: no privacy. Widths are as
 published, but for the noise of DP-UCB (policies/tree_ucb.py): its sqrt(2 log t/n) is that of AdaC-UCB at beta = 4.
+Then the policies for pure DP alone, with the tails of their regret, in many runs of 10^7 steps.
 
     python benchmarks/rivals.py [--horizon 1000000] [--runs 20] [--seed 0]
 """
@@ -20,8 +21,11 @@ import private_bandits as pb
 from private_bandits.budget import equal_budget
 from private_bandits.environments import FiniteEnvironment
 from private_bandits.policies import Policy
+from private_bandits.theory import reference_regret
 
 RHOS = (0.1, 1.0, math.inf)
+TAIL_RHOS = (0.001, 0.01, 0.1, 1.0, 10.0)
+TAIL_RUNS = 2000
 BETA = 1.0
 """Of the optimism of AdaC-UCB and AdaP-UCB, as in the paper's experiment."""
 INSTANCES: dict[str, FiniteEnvironment] = {
@@ -41,12 +45,28 @@ def policies(rho: float, arms: int, horizon: int) -> dict[str, Policy[Any]]:
         "AdaC-UCB, tight": pb.AdaCUCB(arms, budget, beta=BETA, variant="tight"),
         "AdaC-UCB": pb.AdaCUCB(arms, budget, beta=BETA, variant="paper"),
         "AdaP-UCB": pb.AdaPUCB(arms, pure, beta=BETA),
+        "DP-IMED": pb.DPIMED(arms, pure),
+        "DP-KLUCB": pb.DPKLUCB(arms, pure),
         "DP-SE": pb.DPSE(arms, pure, horizon=horizon),
         "DP-UCB": pb.TreeUCB(arms, budget, horizon=horizon),
     }
     if budget != pure:
         found["DP-UCB, Laplace"] = pb.TreeUCB(arms, pure, horizon=horizon)
     return found
+
+
+def print_tails(seed: int) -> None:
+    """Mean, 99% quantile and largest regret of policies for pure DP, and the asymptotic reference for epsilon."""
+    world = pb.Bernoulli([0.75, 0.625, 0.5, 0.375, 0.25])
+    print(f"\nPure DP, 10^7 steps, {TAIL_RUNS:,} runs: mean, 99% quantile, largest\n")
+    print("| rho | DP-KLUCB | DP-IMED | AdaP-UCB, beta = 1 | reference |\n|---:|---:|---:|---:|---:|")
+    for rho in TAIL_RHOS:
+        pure = pb.PureDP(math.sqrt(2 * rho))
+        made = {"k": pb.DPKLUCB(5, pure), "i": pb.DPIMED(5, pure), "a": pb.AdaPUCB(5, pure, beta=BETA)}
+        rows = pb.simulate(made, world, 10**7, TAIL_RUNS, seed, progress=False).summary()
+        cells = [f"{row['regret_mean']:,.0f}, {row['regret_p99']:,.0f}, {row['regret_max']:,.0f}" for row in rows]
+        reference = reference_regret(world.means, 10**7, pure).value
+        print(f"| {rho:g} | {' | '.join(cells)} | {reference:,.0f} |", flush=True)
 
 
 def main() -> None:
@@ -67,6 +87,7 @@ def main() -> None:
                 error = row["regret_stderr"] or 0.0
                 regret = f"{row['regret_mean']:,.0f} ± {error:,.0f}"
                 print(f"| {rho:g} | {row['name']} | {row['budget']} | {regret} |", flush=True)
+    print_tails(options.seed)
     print(f"\n{time.perf_counter() - began:.0f} seconds.")
 
 

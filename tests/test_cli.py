@@ -187,10 +187,40 @@ def test_a_table_for_people_and_a_csv_file(tmp_path: Path) -> None:
     path = tmp_path / "curves.csv"
     done = call("simulate", "--horizon", "1000", "--runs", "3", "--csv", str(path))
     assert done.returncode == 0, done.stderr
-    assert "mean regret" in done.stdout
+    assert "largest times ref." in done.stdout
     assert {row["step"] for row in csv.DictReader(path.read_text().splitlines())} >= {"1", "1000"}
     again = call("simulate", "--horizon", "1000", "--runs", "3", "--csv", str(path))
     assert (again.returncode, "exists" in again.stderr) == (2, True)
+
+
+def test_the_table_of_regrets_is_whole_in_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long names, budgets with many digits, and a few runs of very large regret."""
+    monkeypatch.setenv("COLUMNS", "80")
+    shared = ("--rho", "0.00123456,0.1,inf", "--horizon", "1e6", "--runs", "200")
+    arguments = ("simulate", "--policy", "adac-ucb,dp-imed,dp-klucb,dp-se", *shared)
+    lines = call(*arguments).stdout.splitlines()
+    rows = json.loads(call(*arguments, "--json").stdout)["results"]
+    assert all(len(line) <= 80 for line in lines[:-1])
+    assert "…" not in "".join(lines)
+    shown = [line.split() for line in lines if line.startswith(tuple(row["policy"] for row in rows))]
+    assert [words[0] for words in shown] == [row["policy"] for row in rows]
+    for words, row in zip(shown, rows, strict=True):
+        figures = [float(word.replace(",", "")) for word in words[-6:]]
+        names = ("regret_mean", "regret_stderr", "regret_p95", "regret_p99", "regret_max", "times_reference")
+        assert figures == pytest.approx([row[name] for name in names], rel=1e-3)
+
+
+def test_results_have_the_tail_and_the_reference() -> None:
+    (row,) = json.loads(call("simulate", "--rho", "0.1", "--horizon", "1e7", "--runs", "50", "--json").stdout)[
+        "results"
+    ]
+    assert row["regret_mean"] < row["regret_p95"] <= row["regret_p99"] <= row["regret_max"]
+    assert row["reference"] == pytest.approx(135.2, abs=0.05)
+    assert row["times_reference"] == row["regret_mean"] / row["reference"]
+    linear = ("simulate", "--setting", "linear", "--rho", "1", "--horizon", "100", "--runs", "2")
+    (other,) = json.loads(call(*linear, "--json").stdout)["results"]
+    assert (other["reference"], other["times_reference"]) == (None, None)
+    assert "times ref." not in call(*linear).stdout
 
 
 def test_the_version_is_told() -> None:

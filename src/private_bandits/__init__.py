@@ -19,6 +19,8 @@ from private_bandits.guarantee import Guarantee
 from private_bandits.ledger import Ledger, Release
 from private_bandits.offline.replay import Replay, ReplayResult
 from private_bandits.policies import (
+    DPIMED,
+    DPKLUCB,
     DPSE,
     AdaCGOPE,
     AdaCGOPEEnd,
@@ -41,6 +43,8 @@ from private_bandits.simulation import Simulation, simulate
 __version__ = "0.9.0"
 
 __all__ = [
+    "DPIMED",
+    "DPKLUCB",
     "DPSE",
     "AdaCGOPE",
     "AdaCGOPEEnd",

@@ -68,6 +68,14 @@ class ScanningAdaPUCB(ScanningIndex, pb.AdaPUCB):
     """AdaP-UCB that looks at every arm."""
 
 
+class ScanningDPIMED(ScanningIndex, pb.DPIMED):
+    """DP-IMED that looks at every arm."""
+
+
+class ScanningDPKLUCB(ScanningIndex, pb.DPKLUCB):
+    """DP-KLUCB that looks at every arm."""
+
+
 class ScanningTreeUCB(pb.TreeUCB):
     """DP-UCB that looks at every arm."""
 
@@ -125,11 +133,13 @@ PAIRS = {
     "paper": lambda k: _both(ScanningAdaCUCB, pb.AdaCUCB, k, pb.zCDP(0.1), variant="paper"),
     "adap": lambda k: _both(ScanningAdaPUCB, pb.AdaPUCB, k, pb.PureDP(1)),
     "adap without noise": lambda k: _both(ScanningAdaPUCB, pb.AdaPUCB, k, pb.NoPrivacy()),
+    "dp-imed": lambda k: _both(ScanningDPIMED, pb.DPIMED, k, pb.PureDP(1)),
+    "dp-klucb": lambda k: _both(ScanningDPKLUCB, pb.DPKLUCB, k, pb.PureDP(1)),
     "tree": lambda k: _both(ScanningTreeUCB, pb.TreeUCB, k, pb.PureDP(1), horizon=1000),
     "dp-se": lambda k: _both(ScanningDPSE, pb.DPSE, k, pb.PureDP(1), horizon=1000, epoch_factor=1e-3),
 }
 
-INDICES = [name for name in PAIRS if name not in ("tree", "dp-se")]
+INDICES = [name for name in PAIRS if name not in ("dp-imed", "dp-klucb", "tree", "dp-se")]
 
 
 @pytest.fixture

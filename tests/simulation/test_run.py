@@ -67,11 +67,16 @@ def test_results_as_frame_csv_and_json(tmp_path: Path) -> None:
     frame = result.to_frame()
     assert len(frame) == 2 * len(result.checkpoints)
     last = frame[(frame["name"] == "a") & (frame["step"] == 1000)].iloc[0]
-    assert last["regret_mean"] == pytest.approx(result.final["a"].mean())
+    final = result.final["a"]
+    assert last["regret_mean"] == pytest.approx(final.mean())
+    figures = [last[name] for name in ("regret_p95", "regret_p99", "regret_max")]
+    assert figures == pytest.approx([np.quantile(final, 0.95), np.quantile(final, 0.99), final.max()])
+    assert [result.summary()[0][name] for name in ("regret_p95", "regret_p99", "regret_max")] == figures
     result.to_csv(tmp_path / "out.csv")
     rows = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
     assert len(rows) == len(frame)
     assert rows[-1]["rho"] == "inf"
+    assert float(rows[-1]["regret_max"]) == result.final["twin"].max()
     data = json.loads(json.dumps(result.to_dict()))
     assert {"policy", "variant", "rho", "regret_mean", "regret_stderr", "horizon", "runs"} <= set(data["results"][0])
     assert [row["rho"] for row in data["results"]] == [1.0, "inf"]

@@ -32,6 +32,7 @@ from private_bandits.cli.flags import (
     refuse_flags_of_other_settings,
     single_budget,
 )
+from private_bandits.cli.regrets import regret_table, with_references
 from private_bandits.environments import Bernoulli, Contextual, FiniteEnvironment, Setting
 from private_bandits.errors import InvalidInput, PrivateBanditsError
 from private_bandits.instances import policy_named
@@ -40,6 +41,7 @@ from private_bandits.policies import POLICIES, Policy
 from private_bandits.progress import progress
 from private_bandits.simulation import simulate as run_simulation
 from private_bandits.theory import bounds_report as theory
+from private_bandits.theory.reference import reference_of
 
 app = typer.Typer(
     help="Bandit learning from people's feedback that gives no one person's feedback away.",
@@ -166,18 +168,11 @@ def simulate(
     result = run_simulation(policies, environment, steps, repeats, seed, processes=processes)
     if csv is not None:
         result.to_csv(csv)
+    references = [reference_of(made, environment, result.horizon) for made in policies.values()]
     if as_json:
-        print(json.dumps(result.to_dict()))
+        print(json.dumps(with_references(result.to_dict(), references)))
         return
-    table = Table(title=f"Regret after {result.horizon:,} steps, {result.runs:,} runs")
-    for column in ("policy", "variant", "budget", "mean regret", "standard error"):
-        table.add_column(column, justify="left" if column in ("policy", "variant", "budget") else "right")
-    for row, made in zip(result.summary(), policies.values(), strict=True):
-        error = "-" if row["regret_stderr"] is None else f"{row['regret_stderr']:,.2f}"
-        table.add_row(
-            row["policy"], row["variant"] or "-", budget_label(made.promise), f"{row['regret_mean']:,.2f}", error
-        )
-    Console().print(table)
+    Console().print(regret_table(result, references))
     print(f"{result.seconds:.2f} seconds. {result.note[0].upper()}{result.note[1:]}.")
 
 

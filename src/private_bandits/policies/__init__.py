@@ -15,6 +15,8 @@ from private_bandits.policies.base import (
     policy_from_dict,
 )
 from private_bandits.policies.doubling import IndexPolicy
+from private_bandits.policies.dp_imed import DPIMED
+from private_bandits.policies.dp_klucb import DPKLUCB
 from private_bandits.policies.dp_se import DPSE
 from private_bandits.policies.linpriv import LinPriv, LinPrivShared
 from private_bandits.policies.shariff_sheffet import ShariffSheffet
@@ -22,6 +24,8 @@ from private_bandits.policies.small_support import HannaGOPE, LiGOPE
 from private_bandits.policies.tree_ucb import TreeUCB
 
 __all__ = [
+    "DPIMED",
+    "DPKLUCB",
     "DPSE",
     "POLICIES",
     "AdaCGOPE",

@@ -33,6 +33,7 @@ from private_bandits.policies import (
     TreeUCB,
 )
 from private_bandits.policies.phased_elimination import PhasedElimination
+from private_bandits.policies.running_sum import RunningSumPolicy
 from private_bandits.progress import Report
 from private_bandits.simulation.seeds import Seeds, fingerprint
 
@@ -101,6 +102,12 @@ def _finite() -> Any:
     return finite
 
 
+def _running_sums() -> Any:
+    from private_bandits.simulation import running_sums
+
+    return running_sums
+
+
 def _elimination() -> Any:
     from private_bandits.simulation import elimination
 
@@ -144,6 +151,7 @@ def _contextual_steps() -> Any:
 
 
 DOUBLING = Engine(_finite, seconds_a_run=1e-4)
+RUNNING_SUMS = Engine(_running_sums, seconds_a_run=1e-3)
 ELIMINATION = Engine(_elimination, seconds_a_run=1e-4)
 PHASES = Engine(_linear, seconds_a_run=3e-3)
 TREES = Engine(_trees, seconds_a_step=1e-7, steps=STEPS)
@@ -168,9 +176,13 @@ _INDEX = Served(
         {"recommend", "entry", "due", "learn", "take", "indices", "columns", "values", "factor", "uses_all_releases"}
     ),
 )
+_RUNNING_SUM = Served(
+    RUNNING_SUMS, frozenset({"recommend", "entry", "due", "learn", "take", "indices", "columns", "values", "chosen"})
+)
 SERVED: dict[type, Served] = {
     IndexPolicy: _INDEX,
     AdaCUCB: _INDEX,
+    RunningSumPolicy: _RUNNING_SUM,
     PhasedElimination: Served(PHASES),
     DPSE: Served(ELIMINATION),
     TreeUCB: Served(TREES),

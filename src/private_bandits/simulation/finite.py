@@ -246,7 +246,7 @@ def regret_curves(
     for kind, places in kinds.items():
         share = len(places) / len(policies)
         own = kind([policies[i] for i in places], environment, horizon, runs, [generators[i] for i in places])
-        curves[places] = _curves(own, checkpoints, partial(_part, report, done, share))
+        curves[places] = curves_of(own, checkpoints, partial(_part, report, done, share))
         done += share
     return curves
 
@@ -255,7 +255,7 @@ def _part(report: Report, done: float, share: float, part: float) -> None:
     report(done + share * part)
 
 
-def _curves(state: Runs, checkpoints: Integers, report: Report) -> Floats:
+def curves_of(state: Runs, checkpoints: Integers, report: Report) -> Floats:
     """The curves of some policies.
 
     Within an episode regret grows by the same gap at each step, so interpolating between the ends of episodes

@@ -52,27 +52,21 @@ class Simulation:
         return {name: curve[:, -1] for name, curve in self.curves.items()}
 
     def summary(self) -> list[dict[str, Any]]:
-        """A row per policy: mean regret at the horizon with its standard error."""
-        rows = []
-        for name, policy in self.policies.items():
-            mean, error = _mean_and_error(self.final[name])
-            rows.append(
-                {"name": name, **_describe(policy), "regret_mean": mean, "regret_stderr": error}
-                | {"horizon": self.horizon, "runs": self.runs}
-            )
-        return rows
+        """Return a row per policy: regret at the horizon, its mean with its standard error, quantiles, and largest."""
+        return [
+            {"name": name, **_describe(policy), **regret_figures(self.final[name])}
+            | {"horizon": self.horizon, "runs": self.runs}
+            for name, policy in self.policies.items()
+        ]
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per policy and checkpoint: mean regret with its standard error."""
-        found = []
-        for name, policy in self.policies.items():
-            for i, step in enumerate(self.checkpoints):
-                mean, error = _mean_and_error(self.curves[name][:, i])
-                found.append(
-                    {"name": name, **_describe(policy), "step": int(step), "regret_mean": mean}
-                    | {"regret_stderr": error, "runs": self.runs, "seed": self.seed}
-                )
-        return found
+        """Return a row per policy and checkpoint, with the same figures."""
+        return [
+            {"name": name, **_describe(policy), "step": int(step), **regret_figures(self.curves[name][:, i])}
+            | {"runs": self.runs, "seed": self.seed}
+            for name, policy in self.policies.items()
+            for i, step in enumerate(self.checkpoints)
+        ]
 
     def to_frame(self) -> pd.DataFrame:
         """The rows as a DataFrame."""
@@ -287,9 +281,16 @@ def _checkpoints(given: Sequence[int] | None, horizon: int) -> Integers:
     return points.astype(np.int64)
 
 
-def _mean_and_error(values: Floats) -> tuple[float, float | None]:
+def regret_figures(values: Floats) -> dict[str, float | None]:
+    """Return mean, standard error, 95% and 99% quantile and the largest of the regrets of runs.
+
+    >>> regret_figures(np.array([1.0, 3.0]))["regret_max"]
+    3.0
+    """
     error = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
-    return float(values.mean()), error
+    p95, p99 = (float(part) for part in np.quantile(values, (0.95, 0.99)))
+    tail = {"regret_p95": p95, "regret_p99": p99, "regret_max": float(values.max())}
+    return {"regret_mean": float(values.mean()), "regret_stderr": error, **tail}
 
 
 def _describe(policy: Policy[Any]) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 divergence: how far apart outputs can be. robustness: what a few changed rewards can do. ucb, gope, oful: regret upper
 bounds with constants. orders: those without, of rivals too. lower, instances: what no private policy can beat, and
-where. widths, coverage: confidence widths, and how often they fail. calibration: the noise of a budget. tables: the
-paper's two. report: all that is known of a problem.
+where. reference: what the best policies reach, asymptotically. widths, coverage: confidence widths, and how often they
+fail. calibration: the noise of a budget. tables: the paper's two. report: all that is known of a problem.
 
 Where a function departs from the paper its docstring says so, and docs/theory.md shows why.
 """
@@ -47,6 +47,7 @@ from private_bandits.theory.orders import (
 )
 from private_bandits.theory.paper_tables import table_one, table_two
 from private_bandits.theory.proof_instances import GaussianArms, finite_instances, linear_instances
+from private_bandits.theory.reference import reference_of, reference_regret
 from private_bandits.theory.robustness import (
     ORDERS,
     Robustness,
@@ -115,6 +116,8 @@ __all__ = [
     "linpriv_order",
     "phase_coverage",
     "phase_width",
+    "reference_of",
+    "reference_regret",
     "renyi_of_group",
     "rewards_needed",
     "robustness",

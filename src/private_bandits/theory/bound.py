@@ -9,7 +9,7 @@ from private_bandits.plain_data import json_numbers
 
 PAPER = "Concentrated Differential Privacy for Bandits"
 """Whose bounds these are."""
-Kind = Literal["upper", "lower", "order"]
+Kind = Literal["upper", "lower", "order", "reference"]
 Assumptions = tuple[tuple[str, bool], ...]
 
 
@@ -19,8 +19,9 @@ class Bound:
 
     name: whose regret. value: of the formula at the given numbers; infinite where it promises nothing. private: what
     of the value is due to privacy. of: the regret that is meant: expected, with some probability, or of the worst
-    instance. kind: "upper", "lower", or "order": the formula of an O(.) with every constant set to one, which bounds
-    nothing by itself. assumptions: what it needs, and whether the given numbers have it.
+    instance. kind: "upper", "lower", "order": the formula of an O(.) with every constant set to one, which bounds
+    nothing by itself, or "reference": what regret is compared with, no bound either. assumptions: what it needs, and
+    whether the given numbers have it.
 
     >>> bound = Bound("UCB", 12.0, 2.0, "8 log T", "a book", "upper", "expected regret", (("T >= 2", True),))
     >>> bound.holds, bound.to_dict()["assumptions"]

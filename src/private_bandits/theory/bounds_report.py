@@ -36,6 +36,7 @@ from private_bandits.theory.orders import (
     shariff_sheffet_order,
 )
 from private_bandits.theory.paper_tables import PAPER_MEANS
+from private_bandits.theory.reference import reference_regret
 from private_bandits.theory.ucb import adac_ucb_minimax, adac_ucb_regret, adap_ucb_minimax, adap_ucb_regret
 
 SETTINGS = ("finite", "linear", "contextual")
@@ -108,7 +109,7 @@ def problem(
 
 
 def bounds_of(problem: Problem) -> list[Bound]:
-    """Every bound for the problem: upper ones with constants, orders of these and of rivals, lower ones.
+    """Every bound for the problem: upper ones with constants, orders of these and of rivals, a reference, lower ones.
 
     >>> [bound.name for bound in bounds_of(Problem("finite", PureDP(1), arms=2, means=(0.75, 0.5)))][:3]
     ['AdaP-UCB', 'AdaP-UCB, any gaps', 'AdaP-UCB, converted']
@@ -145,6 +146,8 @@ def _finite(p: Problem) -> Iterator[Bound]:
             yield adap_ucb_regret(p.gaps, p.horizon, p.budget, p.beta, bounded=inside)
         yield adap_ucb_minimax(*size, p.beta, inside)
         yield adap_ucb_order(*size)
+    if p.means is not None and inside:
+        yield reference_regret(p.means, p.horizon, p.budget)
     yield from _lower(p)
 
 
@@ -220,7 +223,7 @@ def as_table(problem: Problem) -> Table:
         table.add_column(column, justify="right" if column == "value" else "left")
     for bound in bounds_of(problem):
         needs = bound.assumptions or (("none", True),)
-        kinds = {"order": "order, constants of one"}
+        kinds = {"order": "order, constants of one", "reference": "asymptotic, no floor"}
         cells = (f"{bound.name}\n({kinds.get(bound.kind, bound.kind)})", _number(bound.value))
         for i, (text, met) in enumerate(needs):
             first = (*cells, escape(text), _met(met), escape(bound.source.replace(PAPER, "the paper")))
@@ -247,6 +250,7 @@ def as_text(problem: Problem) -> str:
     return (
         f"{formulas}\n\nUpper bounds are about policies as published, variant 'paper'. Lower bounds are about all "
         f"policies, and about the worst instance of their class, not this one. Below {name} = {at:.3g} their private "
-        "part is the larger. An order has constants of one, and bounds nothing by itself. An upper bound above "
+        "part is the larger. An order has constants of one, and bounds nothing by itself. The reference is the log T "
+        "term of the best policies on these means: regret at finite T may be below it. An upper bound above "
         f"{most_of(problem):,.0f}, the most that regret can be, says nothing."
     )

@@ -11,14 +11,16 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+import private_bandits as pb
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments.analysis.regrets import Regrets
+from private_bandits.experiments.analysis.wording import number
 from private_bandits.experiments.run.data import Entry, Instance, entries
 from private_bandits.experiments.show import figures
 from private_bandits.experiments.show.gallery import PICTURES, pictures
 from private_bandits.experiments.show.palette import INK, rho_colour
 from private_bandits.experiments.show.pictures import Picture
-from private_bandits.theory import finite_lower_scan
+from private_bandits.theory import finite_lower_scan, reference_regret
 from tests.experiments.samples import (
     STEPS,
     Floats,
@@ -110,6 +112,19 @@ def test_rivals_and_their_order() -> None:
     assert [panel.title for panel in picture.panels[1:]] == ["rho = 0.1", "rho = 1", "no privacy"]
     best = "AdaC-UCB" if at_the_end(frame, "adac-ucb", 0.1).mean() < expected[0] else "AdaP-UCB"
     assert f"Rho = 0.1: {best}" in picture.words[0]
+    assert "reference" not in picture.words[0]  # no means are given
+
+
+def test_rivals_are_told_as_multiples_of_the_reference_of_their_own_budget() -> None:
+    made, frame = rivals(means=(0.9, 0.5, 0.1))
+    words = pictures(made, frame)[0].words[0]
+    steps = int(frame["step"].max())
+    for name, policy, budget in (
+        ("AdaC-UCB", "adac-ucb", pb.zCDP(0.1)),
+        ("AdaP-UCB", "adap-ucb", pb.PureDP(math.sqrt(0.2))),
+    ):
+        times = at_the_end(frame, policy, 0.1).mean() / reference_regret((0.9, 0.5, 0.1), steps, budget).value
+        assert re.search(rf"{name} [\d,.]+ \({re.escape(number(times))} times the reference\)", words)
 
 
 def test_variants_over_budgets_time_and_sizes() -> None:

@@ -11,9 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from private_bandits.arrays import Floats
+from private_bandits.budget import equal_budget
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments.analysis.estimates import RegretEstimate, difference, mean, price
 from private_bandits.experiments.run.experiment import Entry, Experiment, Instance
+from private_bandits.policies import POLICIES
+from private_bandits.theory.bound_inputs import as_budget
+from private_bandits.theory.reference import reference_regret
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,6 +131,14 @@ class Regrets:
     def instance_of(self, entry: Entry) -> Instance:
         """What it plays on."""
         return entry.instance or self.experiment.instance
+
+    def reference(self, entry: Entry) -> float | None:
+        """Return the asymptotic reference at the horizon for the entry's own budget; None where no means are given."""
+        means = self.instance_of(entry).means
+        if self.experiment.setting != "finite" or not means:
+            return None
+        budget = equal_budget(as_budget(entry.rho), POLICIES[entry.policy].supported_budgets)
+        return reference_regret(means, self.horizon, budget).value or None
 
     def families(self) -> tuple[Family, ...]:
         """Entries of one policy together, in the order of the experiment.

@@ -122,8 +122,10 @@ _ALL = (
         title="Finite arms: all policies at equal budget",
         setting="finite",
         setting_as="strict",
-        guarantee=STRICT_FINITE + " AdaP-UCB and DP-SE keep pure DP, at epsilon = sqrt(2 rho), which implies rho-zCDP.",
-        entries=entries(["adac-ucb", "adap-ucb", "dp-se", "dp-ucb"], RHOS_RIVALS),
+        guarantee=STRICT_FINITE
+        + " AdaP-UCB, DP-SE, DP-IMED and DP-KLUCB keep pure DP, at epsilon = sqrt(2 rho), which "
+        "implies rho-zCDP.",
+        entries=entries(["adac-ucb", "adap-ucb", "dp-se", "dp-ucb", "dp-imed", "dp-klucb"], RHOS_RIVALS),
         figures=("rivals", "curves"),
         means=MEANS,
         **SCALE_EXTRA,

@@ -95,6 +95,8 @@ TITLES = {
     "adap-ucb": "AdaP-UCB",
     "dp-se": "DP-SE",
     "dp-ucb": "DP-UCB",
+    "dp-imed": "DP-IMED",
+    "dp-klucb": "DP-KLUCB",
     "adac-gope": "AdaC-GOPE",
     "adac-gope-var": "AdaC-GOPE-Var",
     "adac-gope-end": "AdaC-GOPE-End",

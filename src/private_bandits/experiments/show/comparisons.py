@@ -82,7 +82,8 @@ def rivals(regrets: Regrets) -> Picture:
         (_at_the_end(regrets), *(_over_time(regrets, rho) for rho in rhos)),
         f"Mean regret at step {regrets.horizon:,} (first panel; points beside each other have the same rho, and "
         '"none" is without privacy) and up to each step (a panel for each budget). Policies for pure DP have '
-        f"epsilon = sqrt(2 rho), which implies rho-zCDP. {how(regrets)}",
+        f"epsilon = sqrt(2 rho), which implies rho-zCDP. The reference, for Bernoulli arms, is what the best policies "
+        f"for a budget reach asymptotically (docs/theory.md): no floor at this horizon. {how(regrets)}",
         tuple(_ranking(regrets, rho) for rho in rhos),
     )
 
@@ -113,10 +114,17 @@ def _ranking(regrets: Regrets, rho: float) -> str:
     entries = [entry for entry in regrets.experiment.entries if entry.rho == rho]
     entries.sort(key=lambda entry: float(regrets.mean(entry).value[-1]))
     best, others = entries[0], entries[1:]
-    regret = ", ".join(f"{name_of(entry)} {number(float(regrets.mean(entry).value[-1]))}" for entry in entries)
+    regret = ", ".join(f"{name_of(entry)} {_regret(regrets, entry)}" for entry in entries)
     apart = [regrets.difference(entry, best)[-1] for entry in others]
     adjusted = holm([min(1.0, 2 * min(one.p_above(), one.p_below())) for one in apart])
     near = [name_of(entry) for entry, p in zip(others, adjusted, strict=True) if p >= 0.05]
     tail = f"; {listing(near)} cannot be told from {name_of(best)} in these runs" if near else ""
     name = rho_text(rho)
     return f"{name[0].upper()}{name[1:]}: {regret}{tail}."
+
+
+def _regret(regrets: Regrets, entry: Entry) -> str:
+    """The regret at the end, and how many times the asymptotic reference it is, where that is known."""
+    value, reference = float(regrets.mean(entry).value[-1]), regrets.reference(entry)
+    times = "" if reference is None else f" ({number(value / reference)} times the reference)"
+    return number(value) + times

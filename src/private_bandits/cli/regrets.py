@@ -1,0 +1,64 @@
+"""What `simulate` prints: a table that fits 80 columns, and the reference beside each regret."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+
+from private_bandits.budget import Budget
+from private_bandits.simulation import Simulation
+
+NUMBERS = {"mean": "regret_mean", "± error": "regret_stderr", "95%": "regret_p95", "99%": "regret_p99"}
+NUMBERS |= {"largest": "regret_max"}
+
+
+def with_references(data: dict[str, Any], references: Sequence[float | None]) -> dict[str, Any]:
+    """Return the results with each row's reference, and its mean regret as a multiple of it; None without one."""
+    for row, reference in zip(data["results"], references, strict=True):
+        row["reference"] = reference
+        row["times_reference"] = None if reference is None else row["regret_mean"] / reference
+    return data
+
+
+def regret_table(result: Simulation, references: Sequence[float | None]) -> Table:
+    """Return a row per policy. Long budgets are folded, and no name and no number is cut."""
+    known = any(reference is not None for reference in references)
+    title = f"Regret after {result.horizon:,} steps, {result.runs:,} runs"
+    table = Table(title=title, box=None, padding=(0, 1), pad_edge=False, collapse_padding=True)
+    table.add_column("policy", no_wrap=True)
+    table.add_column("variant", no_wrap=True)
+    table.add_column("budget", overflow="fold")
+    for column in NUMBERS:
+        table.add_column(column, justify="right", no_wrap=True)
+    if known:
+        table.add_column("times ref.", justify="right")
+        table.caption = "times ref.: mean regret over the asymptotic reference (private-bandits bounds)"
+    for row, policy, reference in zip(result.summary(), result.policies.values(), references, strict=True):
+        numbers = [_number(row[name]) for name in NUMBERS.values()]
+        times = [_number(None if reference is None else row["regret_mean"] / reference)] if known else []
+        table.add_row(row["policy"], row["variant"] or "-", _short(policy.promise), *numbers, *times)
+    return table
+
+
+def _short(budget: Budget) -> str:
+    """Return a budget's numbers with their names, and four digits of each.
+
+    >>> from private_bandits import ApproxDP, NoPrivacy
+    >>> _short(ApproxDP(2.14193, 1e-6)), _short(NoPrivacy())
+    ('epsilon 2.142, delta 1e-06', 'no privacy')
+    """
+    return ", ".join(f"{name} {number:.4g}" for name, number in asdict(budget).items()) or "no privacy"
+
+
+def _number(value: float | None) -> str:
+    """Return four digits, or all before the point up to a million.
+
+    >>> _number(12345.6), _number(0.0), _number(1234567.0), _number(None)
+    ('12,346', '0', '1.235e+06', '-')
+    """
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if 1000 <= value < 1e6 else f"{value:.4g}"
