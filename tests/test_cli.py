@@ -117,7 +117,9 @@ def test_contextual_bandits() -> None:
 
 
 def test_the_papers_linear_setting_says_that_it_breaks_its_range() -> None:
-    done = call_here("simulate", "--setting", "linear", "--horizon", "1e4", "--runs", "2", "--setting-as", "paper", "--json")
+    done = call_here(
+        "simulate", "--setting", "linear", "--horizon", "1e4", "--runs", "2", "--setting-as", "paper", "--json"
+    )
     data = json.loads(done.stdout)
     assert "no guarantee would hold" in data["note"]
     assert [row["policy"] for row in data["results"]] == ["adac-gope"] * 3

@@ -137,6 +137,13 @@ def test_a_command_that_needs_an_extra_says_so_in_one_line_and_does_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_process_that_never_had_the_packages_refuses_alike(tmp_path: Path, call_without: Call) -> None:
+    words = ["reproduce", "--quick"]
+    never, no_longer = call(tmp_path, words), call_without(words)
+    assert (never.returncode, never.stdout, never.stderr) == (2, "", no_longer.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("words", NEED_NONE)
 def test_the_core_does_without_extras(words: str, tmp_path: Path) -> None:
     done = call(tmp_path, [*words.split(), *NEED_NONE[words]])
