@@ -6,9 +6,12 @@ import gc
 import os
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from private_bandits.audit import run as audits
 
 MEMORY = Path("/dev/shm")
 ROOM = 2**30
@@ -36,3 +39,9 @@ def old_objects_are_no_garbage() -> None:
     """For tests that collect garbage thousands of times: what other tests left is not looked through each time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def short_audits_are_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what the command does with an audit, not of what an audit finds."""
+    monkeypatch.setattr(audits, "SHORT", replace(audits.SHORT, scripts=1, draws=150, seconds=0.3))

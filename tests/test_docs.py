@@ -15,7 +15,6 @@ from unittest import mock
 import pytest
 
 from private_bandits import testing
-from private_bandits.audit import run as audits
 from private_bandits.policies import POLICIES
 from tests.commands import call_here
 from tests.support import SELDOM
@@ -81,9 +80,9 @@ def test_commands_of_the_readme_run(command: str, tmp_path: Path, monkeypatch: p
     run_command(command)
 
 
+@pytest.mark.usefixtures("short_audits_are_shorter")
 @pytest.mark.parametrize("command", AUDITS)
-def test_audits_of_the_readme_run(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audits, "SHORT", replace(audits.SHORT, scripts=1, draws=150, seconds=0.3))
+def test_audits_of_the_readme_run(command: str) -> None:
     run_command(command, *LEVEL, "--processes", "1")
 
 
