@@ -129,7 +129,9 @@ def test_a_command_that_needs_an_extra_says_so_in_one_line_and_does_nothing(
     words: str, tmp_path: Path, call_without: Call
 ) -> None:
     extra, more = NEED[words]
-    done = call_without([*words.split(), *more])
+    never_there = extra == "fast"  # compiled engines that this process has loaded need their package no more
+    options = [*words.split(), *more]
+    done = call(tmp_path, options) if never_there else call_without(options)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert re.fullmatch(rf'error: .+ needs .+: pip install "private-bandits\[{extra}\]"\n', done.stderr), done.stderr
     needed = {"scipy"} if extra == "audit" and "--html" not in words else OPTIONAL[extra]
