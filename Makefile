@@ -13,12 +13,14 @@ demo: $(READY)
 
 # Matrices are small and tests run side by side: more threads for one of them only wait.
 test test-full: export OPENBLAS_NUM_THREADS = 1
+# Tests start dozens of processes: none of them compiles the package anew.
+test test-full: export PYTHONDONTWRITEBYTECODE =
 
-# A test that hangs ends with its traceback after five minutes.
+# A test that hangs ends with its traceback after five minutes. Who is done helps out.
 test: lint browser
-	$(BIN)/python -m pytest -n auto -m "not full" -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not full" -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
 
-# The same tests and the full counts of every fault and statistical test. Some take minutes, so who is done helps out.
+# The same tests and the full counts of every fault and statistical test. Some take minutes.
 test-full: lint browser
 	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10
 

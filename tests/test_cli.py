@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 import private_bandits as pb
+from tests.commands import call_here
 
 
 def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The installed command, in a process of its own."""
     command = [str(Path(sys.executable).with_name("private-bandits")), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
@@ -48,7 +50,7 @@ def test_simulate_json_has_the_documented_fields() -> None:
 
 
 def test_equal_budgets_for_a_pure_dp_policy() -> None:
-    done = call(
+    done = call_here(
         "simulate", "--policy", "adac-ucb,adap-ucb", "--rho", "0.5", "--horizon", "1000", "--runs", "2", "--json"
     )
     rows = json.loads(done.stdout)["results"]
@@ -57,7 +59,7 @@ def test_equal_budgets_for_a_pure_dp_policy() -> None:
 
 
 def test_epsilon_and_delta_as_a_budget() -> None:
-    done = call(
+    done = call_here(
         "simulate", "--epsilon", "2.1419,inf", "--privacy-delta", "1e-6", "--horizon", "1000", "--runs", "2", "--json"
     )
     rows = json.loads(done.stdout)["results"]
@@ -70,7 +72,7 @@ def test_linear_bandits(tmp_path: Path) -> None:
     actions.write_text("1,0\n0,1\n0.6,0.8\n")
     options = ["--actions", str(actions), "--theta", "0.6,0.8", "--delta", "1e-3", "--horizon", "1e4", "--runs", "3"]
     names = "adac-gope,adac-gope-var,adac-gope-end,li-gope,hanna-gope"
-    done = call("simulate", "--setting", "linear", "--policy", names, "--rho", "0.1,inf", *options, "--json")
+    done = call_here("simulate", "--setting", "linear", "--policy", names, "--rho", "0.1,inf", *options, "--json")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["results"]
     assert [row["policy"] for row in rows] == [name for name in names.split(",") for _ in range(2)]
@@ -85,7 +87,7 @@ def test_variants_are_taken_by_all_that_have_them(setting: str, variant: str) ->
     shipped = [cls for cls in pb.policies.POLICIES.values() if cls.__module__.startswith("private_bandits.")]
     names = [cls.name for cls in shipped if cls.setting == setting and variant in cls.variants]
     options = ["--setting", setting, "--policy", ",".join(names), "--variant", variant, "--rho", "1"]
-    done = call("simulate", *options, "--horizon", "20", "--runs", "1", "--json")
+    done = call_here("simulate", *options, "--horizon", "20", "--runs", "1", "--json")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["results"]
     assert [row["policy"] for row in rows] == names
@@ -97,7 +99,7 @@ def test_variants_are_taken_by_all_that_have_them(setting: str, variant: str) ->
 def test_contextual_bandits() -> None:
     names = "linpriv,linpriv-shared,shariff-sheffet,adac-oful-private,adac-oful"
     options = ["--dimension", "2", "--arms", "4", "--rho", "0.1,inf", "--horizon", "1e2", "--runs", "2"]
-    done = call("simulate", "--setting", "contextual", "--policy", names, *options, "--growth", "0.5", "--json")
+    done = call_here("simulate", "--setting", "contextual", "--policy", names, *options, "--growth", "0.5", "--json")
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
     assert [(row["policy"], row["rho"]) for row in data["results"]] == [
@@ -109,19 +111,21 @@ def test_contextual_bandits() -> None:
     assert [made[name]["regulariser"] for name in names.split(",")] == [1.0, 1.0, 1.0, 1.0, 0.1]
     assert made["adac-oful"]["growth"] == made["adac-oful-private"]["growth"] == 0.5
     short = ["--horizon", "10", "--runs", "1", "--rho", "1", "--variant", "paper", "--setting-as", "paper", "--json"]
-    done = call("simulate", "--setting", "contextual", "--policy", "linpriv", "--regulariser", "0.3", *short)
+    done = call_here("simulate", "--setting", "contextual", "--policy", "linpriv", "--regulariser", "0.3", *short)
     data = json.loads(done.stdout)
     assert data["policies"]["linpriv zCDP(rho=1.0)"]["regulariser"] == 0.3
     assert "no guarantee would hold" in data["note"]
 
 
 def test_the_papers_linear_setting_says_that_it_breaks_its_range() -> None:
-    done = call("simulate", "--setting", "linear", "--horizon", "1e4", "--runs", "2", "--setting-as", "paper", "--json")
+    done = call_here(
+        "simulate", "--setting", "linear", "--horizon", "1e4", "--runs", "2", "--setting-as", "paper", "--json"
+    )
     data = json.loads(done.stdout)
     assert "no guarantee would hold" in data["note"]
     assert [row["policy"] for row in data["results"]] == ["adac-gope"] * 3
     strict = ["--horizon", "1e4", "--runs", "2", "--variant", "paper", "--phase-length", "own"]
-    done = call("simulate", "--setting", "linear", *strict)
+    done = call_here("simulate", "--setting", "linear", *strict)
     assert done.returncode == 0, done.stderr
     assert "no guarantee" not in done.stdout
 
@@ -139,7 +143,7 @@ def test_the_papers_linear_setting_says_that_it_breaks_its_range() -> None:
 def test_bad_action_files_are_told_in_one_line(tmp_path: Path, text: str, words: str) -> None:
     actions = tmp_path / "actions.csv"
     actions.write_text(text)
-    done = call("simulate", "--setting", "linear", "--actions", str(actions), "--horizon", "10", "--runs", "1")
+    done = call_here("simulate", "--setting", "linear", "--actions", str(actions), "--horizon", "10", "--runs", "1")
     assert done.returncode == 2
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
@@ -148,7 +152,7 @@ def test_bad_action_files_are_told_in_one_line(tmp_path: Path, text: str, words:
 def test_a_file_from_a_spreadsheet(tmp_path: Path) -> None:
     actions = tmp_path / "actions.csv"
     actions.write_text("1,0\r\n0,1\r\n", encoding="utf-8-sig")
-    done = call("simulate", "--setting", "linear", "--actions", str(actions), "--horizon", "100", "--runs", "1")
+    done = call_here("simulate", "--setting", "linear", "--actions", str(actions), "--horizon", "100", "--runs", "1")
     assert done.returncode == 0, done.stderr
 
 
@@ -172,24 +176,24 @@ def test_a_file_from_a_spreadsheet(tmp_path: Path) -> None:
     ],
 )
 def test_what_would_be_ignored_is_an_error(arguments: list[str], words: str) -> None:
-    done = call("simulate", "--horizon", "100", "--runs", "1", *arguments)
+    done = call_here("simulate", "--horizon", "100", "--runs", "1", *arguments)
     assert done.returncode == 2
     assert words in done.stderr
 
 
 def test_a_missing_action_file_is_named() -> None:
-    done = call("simulate", "--setting", "linear", "--actions", "no-such-file.csv")
+    done = call_here("simulate", "--setting", "linear", "--actions", "no-such-file.csv")
     assert done.returncode == 2
     assert "no-such-file.csv cannot be read" in done.stderr
 
 
 def test_a_table_for_people_and_a_csv_file(tmp_path: Path) -> None:
     path = tmp_path / "curves.csv"
-    done = call("simulate", "--horizon", "1000", "--runs", "3", "--csv", str(path))
+    done = call_here("simulate", "--horizon", "1000", "--runs", "3", "--csv", str(path))
     assert done.returncode == 0, done.stderr
     assert "largest times ref." in done.stdout
     assert {row["step"] for row in csv.DictReader(path.read_text().splitlines())} >= {"1", "1000"}
-    again = call("simulate", "--horizon", "1000", "--runs", "3", "--csv", str(path))
+    again = call_here("simulate", "--horizon", "1000", "--runs", "3", "--csv", str(path))
     assert (again.returncode, "exists" in again.stderr) == (2, True)
 
 
@@ -228,7 +232,7 @@ def test_the_version_is_told() -> None:
 
 
 def test_policies_are_listed() -> None:
-    rows = json.loads(call("policies", "--json").stdout)["policies"]
+    rows = json.loads(call_here("policies", "--json").stdout)["policies"]
     assert {"adac-ucb", "adap-ucb"} <= {row["name"] for row in rows}
     assert all(row["setting"] and row["privacy"] and row["source"] for row in rows)
     supported_budgets = {row["name"]: row["privacy"] for row in rows}
@@ -239,7 +243,7 @@ def test_policies_are_listed() -> None:
     variants = {row["name"]: row["variants"] for row in rows}
     assert variants["adac-gope"] == ["paper", "tight"]
     assert variants["dp-se"] == ["paper"]
-    shown = call("policies").stdout
+    shown = call_here("policies").stdout
     assert "adac-ucb" in shown
     assert "tight" in shown
 
@@ -268,7 +272,15 @@ def test_policies_are_listed() -> None:
     ],
 )
 def test_bad_flags_are_told_in_one_line(arguments: list[str], text: str) -> None:
-    done = call("simulate", "--horizon", "100", "--runs", "2", *arguments)
+    check_refusal(call_here("simulate", "--horizon", "100", "--runs", "2", *arguments), text)
+
+
+def test_a_process_of_its_own_ends_with_the_exit_code_and_the_line() -> None:
+    check_refusal(call("simulate", "--rho", "-1"), "rho must be a positive")
+    check_refusal(call("simulate", "--rho", "x"), "--rho")
+
+
+def check_refusal(done: subprocess.CompletedProcess[str], text: str) -> None:
     assert done.returncode == 2
     assert text in done.stderr
     assert "Traceback" not in done.stderr

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
-import subprocess
+import runpy
 import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from private_bandits import testing
+from private_bandits.policies import POLICIES
+from tests.commands import call_here
 from tests.support import SELDOM
 
 ROOT = Path(__file__).parents[1]
@@ -19,30 +27,69 @@ def code_of(page: Path) -> str:
     return "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL))
 
 
+COMMANDS = re.findall(r"^ +\.venv/bin/private-bandits (.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+AUDITS = [command for command in COMMANDS if command.startswith("audit")]
+LEVEL = ("--false-accusation", str(SELDOM))
+
+
+def printed(run: Callable[[], object], *arguments: str) -> str:
+    """What a script prints. The policies that it makes are known to it alone."""
+    out = StringIO()
+    with mock.patch.dict(POLICIES), mock.patch.object(sys, "argv", ["script", *arguments]), redirect_stdout(out):
+        run()
+    return out.getvalue()
+
+
+def printed_by_page(page: Path) -> str:
+    """What the examples of a page print, one after the other."""
+    code = compile(code_of(page), page.name, "exec", dont_inherit=True)
+    return printed(lambda: exec(code, {"__name__": "__main__"}))
+
+
+def printed_by_file(folder: str, name: str, *arguments: str) -> str:
+    """What a script of the tree prints."""
+    return printed(lambda: runpy.run_path(str(ROOT / folder / name), run_name="__main__"), *arguments)
+
+
 @pytest.mark.parametrize("page", [p for p in PAGES if code_of(p)], ids=lambda p: p.name)
-def test_examples_run(page: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", code_of(page)], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules and audits of own policies are in their shortest form; tests/test_testing.py has the others."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(testing, "SCRIPTS", range(1))
+    monkeypatch.setattr(testing.PolicyAudit, "thoroughness", replace(testing.BRIEF, scripts=1, draws=150))
+    assert printed_by_page(page)
 
 
 def test_the_readme_has_an_example() -> None:
     assert 5 <= len([line for line in code_of(ROOT / "README.md").splitlines() if line.strip()]) <= 12
 
 
-def test_commands_of_the_readme_run(tmp_path: Path) -> None:
-    commands = re.findall(r"^ +\.venv/bin/(private-bandits .*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert len(commands) >= 2
-    for command in commands:
-        name, *arguments = command.split()
-        program = str(Path(sys.executable).with_name(name))
-        level = ["--false-accusation", str(SELDOM)] if arguments[0] == "audit" else []
-        done = subprocess.run(
-            [program, *arguments, *level], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-        )
-        assert done.returncode == 0, done.stderr
+def test_the_readme_has_commands() -> None:
+    assert {"simulate", "reproduce", "audit"} <= {command.split()[0] for command in COMMANDS}
+
+
+def run_command(command: str, *more: str) -> None:
+    done = call_here(*command.split(), *more)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command not in AUDITS])
+def test_commands_of_the_readme_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_command(command)
+
+
+@pytest.mark.usefixtures("short_audits_are_shorter")
+@pytest.mark.parametrize("command", AUDITS)
+def test_audits_of_the_readme_run(command: str) -> None:
+    run_command(command, *LEVEL, "--processes", "1")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("command", AUDITS)
+def test_audits_of_the_readme_run_at_length(command: str) -> None:
+    run_command(command, *LEVEL)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -61,52 +108,26 @@ def test_functions_named_in_the_proof_exist() -> None:
         assert re.search(rf"\bdef {member}\b|\b{member}:", source), member
 
 
-def test_the_demo_runs_and_draws(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "doctor_bandit.py"), "--patients", "300", "--out", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "promised" in done.stdout
-    assert (tmp_path / "regret.png").stat().st_size > 10_000
-
-
 @pytest.mark.parametrize(
     ("name", "options", "pictures"),
     [
+        ("doctor_bandit.py", ["--patients", "300"], ["regret.png"]),
         ("linear_bandit.py", ["--visitors", "3000"], ["linear-design.png", "linear-phases.png"]),
         ("contextual_bandit.py", ["--patients", "1000"], ["contextual-episodes.png"]),
     ],
 )
 def test_examples_run_and_draw(name: str, options: list[str], pictures: list[str], tmp_path: Path) -> None:
-    example = str(ROOT / "examples" / name)
-    done = subprocess.run(
-        [sys.executable, example, *options, "--out", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "promised" in done.stdout
+    assert "promised" in printed_by_file("examples", name, *options, "--out", str(tmp_path))
     for picture in pictures:
         assert (tmp_path / picture).stat().st_size > 10_000
 
 
-def test_the_example_of_an_own_policy_runs() -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "own_policy.py"), "--patients", "300"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+def test_the_example_of_an_own_policy_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one script; tests/test_testing.py holds its policies to all of them."""
+    monkeypatch.setattr(testing, "SCRIPTS", range(1))
+    text = printed_by_file("examples", "own_policy.py", "--patients", "300")
     for name in ("own-moss", "own-explore-then-commit"):
-        assert f"{name} keeps the rules" in done.stdout
+        assert f"{name} keeps the rules" in text
 
 
 def test_own_policies_are_printed_as_they_run() -> None:
@@ -126,17 +147,12 @@ def test_own_policies_are_printed_as_they_run() -> None:
 
 def test_the_tables_for_choosing_a_budget_are_what_the_code_prints() -> None:
     page = ROOT / "docs" / "choosing.md"
-    done = subprocess.run(
-        [sys.executable, "-c", code_of(page)], capture_output=True, text=True, timeout=120, check=True
-    )
-    printed = [line for line in done.stdout.splitlines() if line.startswith("|")]
-    assert len(printed) == 16
-    for line in printed:
+    rows = [line for line in printed_by_page(page).splitlines() if line.startswith("|")]
+    assert len(rows) == 16
+    for line in rows:
         assert line in page.read_text(encoding="utf-8").splitlines()
 
 
 def test_the_picture_for_choosing_is_drawn(tmp_path: Path) -> None:
-    script = str(ROOT / "benchmarks" / "choosing.py")
-    options = ["--horizon", "1000", "--runs", "3", "--out", str(tmp_path)]
-    subprocess.run([sys.executable, script, *options], capture_output=True, timeout=120, check=True)
+    printed_by_file("benchmarks", "choosing.py", "--horizon", "1000", "--runs", "3", "--out", str(tmp_path))
     assert (tmp_path / "choosing-odds.png").stat().st_size > 10_000

@@ -32,6 +32,7 @@ from private_bandits.loading import EXTRAS, require
 from private_bandits.testing import audit_policy
 from private_bandits.theory.divergence import kl_bound_transport
 from private_bandits.transport import transport_cost
+from tests.commands import call_here
 from tests.experiments.small import FINITE
 
 ROOT = Path(__file__).parents[1]
@@ -66,12 +67,28 @@ main()
 """
 
 
-def call(folder: Path, arguments: list[str], packages: list[str] = PACKAGES) -> subprocess.CompletedProcess[str]:
-    """The command line in an empty folder, as where these packages are not installed."""
-    code = BLOCKED.format(packages=packages, arguments=["private-bandits", *arguments])
+def call(folder: Path, arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    """The command line in an empty folder, in a process that never had these packages."""
+    code = BLOCKED.format(packages=PACKAGES, arguments=["private-bandits", *arguments])
     return subprocess.run(
         [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=120, check=False
     )
+
+
+Call = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def call_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """The command line in an empty folder, with packages that can no longer be imported. It is to refuse at once."""
+
+    def call_it(arguments: list[str], packages: list[str] = PACKAGES) -> subprocess.CompletedProcess[str]:
+        monkeypatch.chdir(tmp_path)
+        for package in packages:
+            monkeypatch.setitem(sys.modules, package, None)
+        return call_here(*arguments)
+
+    return call_it
 
 
 SMALL = ["--horizon", "20", "--runs", "2"]
@@ -110,13 +127,24 @@ def test_every_command_is_tried() -> None:
 
 
 @pytest.mark.parametrize("words", NEED)
-def test_a_command_that_needs_an_extra_says_so_in_one_line_and_does_nothing(words: str, tmp_path: Path) -> None:
+def test_a_command_that_needs_an_extra_says_so_in_one_line_and_does_nothing(
+    words: str, tmp_path: Path, call_without: Call
+) -> None:
     extra, more = NEED[words]
-    done = call(tmp_path, [*words.split(), *more])
+    never_there = extra == "fast"  # compiled engines that this process has loaded need their package no more
+    options = [*words.split(), *more]
+    done = call(tmp_path, options) if never_there else call_without(options)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert re.fullmatch(rf'error: .+ needs .+: pip install "private-bandits\[{extra}\]"\n', done.stderr), done.stderr
     needed = {"scipy"} if extra == "audit" and "--html" not in words else OPTIONAL[extra]
     assert {package for package in PACKAGES if package in done.stderr} == needed
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_never_had_the_packages_refuses_alike(tmp_path: Path, call_without: Call) -> None:
+    words = ["reproduce", "--quick"]
+    never, no_longer = call(tmp_path, words), call_without(words)
+    assert (never.returncode, never.stdout, never.stderr) == (2, "", no_longer.stderr)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -128,15 +156,15 @@ def test_the_core_does_without_extras(words: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", sorted(OPTIONAL["experiments"]))
-def test_one_package_that_is_missing_is_enough(package: str, tmp_path: Path) -> None:
-    done = call(tmp_path, ["reproduce", "--figure", "finite", "--horizon", "100", "--runs", "1"], [package])
+def test_one_package_that_is_missing_is_enough(package: str, tmp_path: Path, call_without: Call) -> None:
+    done = call_without(["reproduce", "--figure", "finite", "--horizon", "100", "--runs", "1"], [package])
     assert done.stderr == f'error: reproduce needs {package}: pip install "private-bandits[experiments]"\n'
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
 
 
-def test_a_cluster_needs_an_extra_of_its_own(tmp_path: Path) -> None:
+def test_a_cluster_needs_an_extra_of_its_own(tmp_path: Path, call_without: Call) -> None:
     scale = ["--figure", "finite", "--horizon", "100", "--runs", "1"]
-    done = call(tmp_path, ["reproduce", *scale, "--dask", "tcp://127.0.0.1:1"], ["distributed"])
+    done = call_without(["reproduce", *scale, "--dask", "tcp://127.0.0.1:1"], ["distributed"])
     assert done.stderr == 'error: a Dask cluster needs distributed: pip install "private-bandits[dask]"\n'
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
 

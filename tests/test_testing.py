@@ -18,6 +18,7 @@ from examples.own_policy import MOSS, ExploreThenCommit
 
 import private_bandits as pb
 from private_bandits import agent as agents
+from private_bandits import testing
 from private_bandits.agent import bandit_of
 from private_bandits.errors import MissingExtra
 from private_bandits.mechanism.composition import Factored
@@ -127,15 +128,32 @@ class Batches(Policy[Seen]):
         return Seen(**data)
 
 
-@pytest.mark.parametrize("policy", examples_of([Greedy, Batches, HeldAgain]), ids=policy_id)
-def test_right_policies_keep_every_rule(policy: Policy[Any]) -> None:
+RIGHT: list[type[Policy[Any]]] = [Greedy, Batches, HeldAgain]
+FEW_SCRIPTS = range(2)
+"""Enough for policies that are right or broken for certain."""
+
+
+@pytest.mark.parametrize("policy", examples_of(RIGHT, one_of_each_noise=True), ids=policy_id)
+def test_right_policies_keep_every_rule(policy: Policy[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testing, "SCRIPTS", FEW_SCRIPTS)
     check_policy(policy, PolicyRules)
 
 
-@pytest.mark.parametrize("audit", [QuickAudit, pytest.param(PolicyAudit, marks=pytest.mark.full)])
-@pytest.mark.parametrize("policy", [Greedy, Batches, HeldAgain], ids=["greedy", "batches", "held again"])
-def test_right_policies_are_not_accused(policy: type[Policy[Any]], audit: type[PolicyAudit]) -> None:
-    check_policy(policy, audit)
+@pytest.mark.full
+@pytest.mark.parametrize("policy", examples_of(RIGHT), ids=policy_id)
+def test_right_policies_keep_every_rule_at_length(policy: Policy[Any]) -> None:
+    check_policy(policy, PolicyRules)
+
+
+@pytest.mark.parametrize("policy", [policy.example(BUDGET) for policy in RIGHT], ids=policy_id)
+def test_right_policies_are_not_accused(policy: Policy[Any]) -> None:
+    check_policy(policy, QuickAudit)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("policy", RIGHT, ids=["greedy", "batches", "held again"])
+def test_right_policies_are_not_accused_at_length(policy: type[Policy[Any]]) -> None:
+    check_policy(policy, PolicyAudit)
 
 
 # Broken ones. They reach for what no method is given, as a careless or a clever author might.
@@ -308,13 +326,13 @@ def _known() -> Iterator[None]:
 class TestExamples(PolicyContract):
     """The policies of examples/own_policy.py, as docs/own-policy.md has it."""
 
-    policies = (MOSS, ExploreThenCommit)
+    policies = examples_of((MOSS, ExploreThenCommit), one_of_each_noise=True)
     thoroughness = QUICK
 
 
 @pytest.mark.full
-class TestExamplesAtLength(PolicyAudit):
-    policies = TestExamples.policies
+class TestExamplesAtLength(PolicyContract):
+    policies = (MOSS, ExploreThenCommit)
 
 
 MOVES = "test_nothing_published_moves_before_the_release_of_a_changed_reward"
@@ -364,7 +382,10 @@ def test_broken_policies_fail(policy: type[Policy[Any]], name: str) -> None:
 
 
 @pytest.mark.parametrize("policy", [policy for policy, _ in BROKEN], ids=lambda policy: policy.name)
-def test_the_whole_contract_refuses_them_without_pytest(policy: type[Policy[Any]]) -> None:
+def test_the_whole_contract_refuses_them_without_pytest(
+    policy: type[Policy[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(testing, "SCRIPTS", FEW_SCRIPTS)
     with pytest.raises(AssertionError, match=f"{policy.name}-zCDP: test_"):
         check_policy(policy.example(BUDGET), PolicyRules)
 
@@ -387,7 +408,7 @@ def test_the_audit_says_what_it_has_seen() -> None:
     with pytest.raises(AssertionError, match=r"broken promise(.|\n)*violation(.|\n)*reward number \d+ of \d+"):
         audit_policy(_DueSeesSums.example(BUDGET))
     with pytest.raises(AssertionError, match="dice of its own, so that worlds cannot be compared"):
-        audit_policy(_RollsDice.example(BUDGET))
+        audit_policy(_RollsDice.example(BUDGET), QUICK)
     assert {part.name[0] for part in audit_policy(Greedy.example(BUDGET), QUICK).parts} == {"1", "2", "4"}
 
 
@@ -412,19 +433,20 @@ def test_episodes_of_a_release() -> None:
 
 
 SUITE = """
-from private_bandits.testing import PolicyContract
-from tests.test_testing import MADE_UP, QUICK, Greedy, _TakesTurns
+from private_bandits import testing
+from private_bandits.testing import PolicyContract, PolicyRules
+from tests.test_testing import FEW_SCRIPTS, MADE_UP, QUICK, Greedy, _TakesTurns
 import private_bandits as pb
 
+testing.SCRIPTS = FEW_SCRIPTS
 pb.policies.POLICIES.update(MADE_UP)
 
 class TestRight(PolicyContract):
     policies = [Greedy.example(pb.PureDP(1))]
     thoroughness = QUICK
 
-class TestWrong(PolicyContract):
+class TestWrong(PolicyRules):
     policies = [_TakesTurns.example(pb.zCDP(1))]
-    thoroughness = QUICK
 
 class TestNothing(PolicyContract):
     pass
@@ -445,7 +467,7 @@ def test_a_suite_of_somebody_else(tmp_path: Path) -> None:
         check=False,
     )
     rules = [name for name in dir(PolicyRules) if name.startswith("test_")]
-    each = len(rules) - 1 + 6 + 1  # one of them for six scripts, and the audit
+    each = len(rules) - 1 + len(FEW_SCRIPTS) + 1  # one of them for every script, and the audit
     right = re.findall(r"^PASSED .*::TestRight::(.*)$", done.stdout, re.MULTILINE)
     assert len(right) == each, done.stdout
     assert {name.split("[")[0] for name in right} == {*rules, AUDIT}

@@ -91,6 +91,7 @@ def make_always_failing() -> pb.Agent:
     return pb.Agent(small_policy(kind=_AlwaysFails))
 
 
+@pytest.mark.usefixtures("short_audits_are_shorter")
 def test_an_agent_that_cannot_be_judged_ends_the_command_with_exit_code_3() -> None:
     options = ["--policy", "tests.audit.test_failures:make_always_failing", "--rho", "0.5", "--short"]
     options += ["--processes", "1", "--false-accusation", str(SELDOM)]

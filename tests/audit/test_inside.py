@@ -100,7 +100,7 @@ def test_the_ledger_adds_up_every_release_that_holds_a_reward(flaw: str, total: 
     ids=name,
 )
 def test_agents_that_hide_their_noise_are_judged_from_outside(specimen: Specimen) -> None:
-    report = audit(of_factory(specimen.path, pb.zCDP(specimen.rho)), Thoroughness(effort=FEW), processes=2)
+    report = audit(of_factory(specimen.path, pb.zCDP(specimen.rho)), Thoroughness(effort=FEW), processes=1)
     assert report.violated
     assert "could not be judged from inside" in report.notes[0]
 

@@ -35,6 +35,7 @@ def run(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.stdout
 
 
+@pytest.mark.usefixtures("short_audits_are_shorter")
 def test_the_level_of_an_audit_is_a_setting() -> None:
     code, text = run("--policy", RIGHT.path, "--rho", "0.5", "--short", "--processes", "1", "--json", *LEVEL)
     found = json.loads(text)
@@ -70,6 +71,7 @@ def test_a_violation_ends_with_exit_code_1_and_its_evidence() -> None:
     assert 0.9999 < seen["confidence"] < 1
 
 
+@pytest.mark.usefixtures("short_audits_are_shorter")
 def test_a_right_agent_ends_with_exit_code_0_and_a_page(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     options = ("--policy", RIGHT.path, "--rho", "0.5", "--short", "--processes", "1", *LEVEL)
@@ -88,7 +90,7 @@ def test_a_right_agent_ends_with_exit_code_0_and_a_page(tmp_path: Path) -> None:
 
 def test_only_a_page_needs_templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    options = ("--policy", RIGHT.path, "--rho", "0.5", "--seconds", "0.5", "--processes", "1", *LEVEL)
+    options = ("--policy", RIGHT.path, "--rho", "0.5", "--seconds", "0.1", "--processes", "1", *LEVEL)
     assert run(*options)[0] == 0
     code, text = run(*options, "--html", str(tmp_path / "report.html"))
     assert (code, text) == (2, 'the audit needs jinja2: pip install "private-bandits[audit]"')
@@ -171,7 +173,7 @@ def always_the_same() -> Chatty:
 
 def test_an_agent_that_prints_does_not_write_into_the_report() -> None:
     command = str(Path(sys.executable).with_name("private-bandits"))
-    options = ["--policy", "tests.audit.test_report:Chatty", "--rho", "1", "--seconds", "1", "--json", *LEVEL]
+    options = ["--policy", "tests.audit.test_report:Chatty", "--rho", "1", "--seconds", "0.3", "--json", *LEVEL]
     done = subprocess.run(
         [command, "audit", *options],
         capture_output=True,

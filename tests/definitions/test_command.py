@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from private_bandits.cli import main
 from private_bandits.definitions import adaptive_gap, to_dict
+from tests.commands import call_here
 
 
 def call(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -18,15 +18,12 @@ def call(*arguments: str, folder: Path | None = None) -> subprocess.CompletedPro
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=folder)
 
 
-def refused(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+def refused(arguments: list[str]) -> str:
     """What the command says, in one line and with exit code 2, instead of an answer."""
-    monkeypatch.setattr(sys, "argv", ["private-bandits", "definitions", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
-    told = capsys.readouterr().err
-    assert len(told.strip().splitlines()) == 1
-    return told
+    done = call_here("definitions", *arguments)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    return done.stderr
 
 
 def test_without_flags_it_shows_the_counterexample() -> None:
@@ -40,7 +37,8 @@ def test_without_flags_it_shows_the_counterexample() -> None:
 def test_json_for_machines(tmp_path: Path) -> None:
     path = tmp_path / "gap.json"
     path.write_text(json.dumps(to_dict(adaptive_gap())))
-    done = call("--policy", str(path), "--epsilon", "0", "--delta", "0.1", "--model", "table,adaptive", "--json")
+    options = ["--epsilon", "0", "--delta", "0.1", "--model", "table,adaptive", "--json"]
+    done = call_here("definitions", "--policy", str(path), *options)
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
     assert [row["model"] for row in data["results"]] == ["table", "adaptive"]
@@ -53,14 +51,12 @@ def test_json_for_machines(tmp_path: Path) -> None:
 
 
 def test_infinity_is_a_text() -> None:
-    data = json.loads(call("--json", "--privacy-delta", "0").stdout)
+    data = json.loads(call_here("definitions", "--json", "--privacy-delta", "0").stdout)
     assert {row["rho_low"] for row in data["results"]} == {"inf"}
     assert data["results"][0]["epsilon"] == "inf"
 
 
-def test_a_rule_or_a_policy_of_a_module(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rule_or_a_policy_of_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.py").write_text(
         "from private_bandits.definitions import counterexample\n"
         "def rule(history):\n    return (0.5, 0.5) if not history or history[-1][1] == 2 else (0.25, 0.75)\n"
@@ -71,12 +67,13 @@ def test_a_rule_or_a_policy_of_a_module(
     done = call("--policy", "mine:rule", *sizes, "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["rewards"] == [0, 1, 2]
-    made = call("--policy", "mine:made", "--json", folder=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    made = call_here("definitions", "--policy", "mine:made", "--json")
     assert json.loads(made.stdout)["results"][1]["epsilon"] == pytest.approx(0.98397814)
-    joint = call(
-        *("--policy", "mine:seen", "--arms", "2", "--horizon", "2", "--contexts", "2", "--observer", "others"),
-        *("--model", "joint-table", "--json"),
-        folder=tmp_path,
+    sizes = ("--arms", "2", "--horizon", "2", "--contexts", "2")
+    joint = call_here(
+        *("definitions", "--policy", "mine:seen", *sizes, "--observer", "others", "--model", "joint-table", "--json")
     )
     assert json.loads(joint.stdout)["results"][0]["observer"] == "others"
     for arguments, text in (
@@ -86,9 +83,7 @@ def test_a_rule_or_a_policy_of_a_module(
         (["nowhere:rule"], "cannot be loaded"),
         (["mine:made", "--arms", "2"], "has its own sizes"),
     ):
-        monkeypatch.chdir(tmp_path)
-        told = refused(["--policy", *arguments], monkeypatch, capsys)
-        assert text in told
+        assert text in refused(["--policy", *arguments])
 
 
 @pytest.mark.parametrize(
@@ -108,13 +103,11 @@ def test_a_rule_or_a_policy_of_a_module(
         (["--tolerance", "0"], "tolerance must lie between"),
     ],
 )
-def test_bad_flags_are_told_in_one_line(
-    arguments: list[str], text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert text in refused(arguments, monkeypatch, capsys)
+def test_bad_flags_are_told_in_one_line(arguments: list[str], text: str) -> None:
+    assert text in refused(arguments)
 
 
 def test_a_function_that_makes_a_policy() -> None:
-    done = call("--policy", "private_bandits.definitions:adaptive_gap", "--epsilon", "0", "--json")
+    done = call_here("definitions", "--policy", "private_bandits.definitions:adaptive_gap", "--epsilon", "0", "--json")
     found = json.loads(done.stdout)
     assert [round(result["delta"], 3) for result in found["results"]] == [0.195, 0.247, 0.51, 0.62]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
+from unittest import mock
 
 import pytest
 
 import private_bandits as pb
+from private_bandits import testing
 from private_bandits.agent import bandit_of
 from private_bandits.policies import Policy
 from private_bandits.policies.base import plain_copy
-from private_bandits.testing import PolicyRules, interact
+from private_bandits.testing import SCRIPTS, PolicyRules, interact
 from tests.support import EVERY_POLICY, EXAMPLE_BUDGETS, ONE_OF_EACH_NOISE, OTHER_BUDGETS, OTHER_VARIANTS, policy_id
 
 
@@ -19,6 +21,13 @@ class TestEveryPolicy(PolicyRules):
     """The audit of the same policies is in tests/audit/test_inside.py."""
 
     policies = ONE_OF_EACH_NOISE
+
+    def pytest_generate_tests(self, metafunc: Any) -> None:
+        """Half of the scripts belong to the full counts."""
+        half = len(SCRIPTS) // 2
+        scripts = [*SCRIPTS[:half], *(pytest.param(seed, marks=pytest.mark.full) for seed in SCRIPTS[half:])]
+        with mock.patch.object(testing, "SCRIPTS", scripts):
+            super().pytest_generate_tests(metafunc)
 
     def test_refused_budgets_point_to_a_policy_that_serves_them(self, policy: Policy[Any]) -> None:
         served = {

@@ -194,7 +194,7 @@ OPTIONS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda o: " ".join(o) or "defaults")
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_an_agent_closed_and_resumed_at_any_point_goes_on_as_if_it_never_had_been(
     seed: int, policy: pb.AdaCUCB | pb.AdaPUCB, options: dict[str, Any], tmp_path: Path
 ) -> None:
