@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,14 +19,16 @@ ROOM = 2**30
 """Bytes that have to be free in memory: a run of all tests takes a tenth of that."""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Keep files of tests in memory, where there is room: thousands of small writes need not wait for a disk.
 
-    What a killed process has written lasts there too. Whoever sets TMPDIR chooses another place.
+    What a killed process has written lasts there too. All of it goes when the run ends; whoever sets TMPDIR keeps the
+    files of tests that failed.
     """
     if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM:
-        os.environ["TMPDIR"] = str(MEMORY)
+        os.environ["TMPDIR"] = folder = tempfile.mkdtemp(prefix="private-bandits-tests-", dir=MEMORY)
         tempfile.tempdir = None  # it is looked up anew
+        config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
 def pytest_collection_finish() -> None:
