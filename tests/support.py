@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from private_bandits.audit.offers import OFFERED
 from private_bandits.audit.target import EXAMPLES as EXAMPLE_BUDGETS
 from private_bandits.budget import BUDGETS
-from private_bandits.ledger import Ledger, Release
-from private_bandits.ledger.chain import digest
+from private_bandits.ledger import Ledger
 from private_bandits.policies import POLICIES, Policy
 from private_bandits.storage.rows import LedgerRows
 from private_bandits.testing import Transcript, examples_of, holds, interact, offered, policy_id
@@ -24,7 +23,6 @@ __all__ = [
     "OTHER_VARIANTS",
     "SELDOM",
     "Transcript",
-    "chained",
     "holds",
     "interact",
     "offered",
@@ -57,12 +55,3 @@ OTHER_VARIANTS = [
 def read_ledger(texts: Iterable[str]) -> Ledger:
     """Return the ledger whose rows a file of an earlier version holds as these texts."""
     return Ledger(LedgerRows().read(enumerate(texts, 1), opening=""))
-
-
-def chained(rows: Iterable[Release], opening: str = "") -> Iterator[Release]:
-    """Return rows each of which holds the hash of the one before it."""
-    last = digest(opening)
-    for row in rows:
-        linked = replace(row, previous=last)
-        last = digest(linked.text)
-        yield linked

@@ -29,7 +29,7 @@ from private_bandits.ledger import Account, Ledger, Part, Release
 from private_bandits.ledger import ledger as ledger_module
 from private_bandits.mechanism.episode import label_of
 from private_bandits.mechanism.tree import subtrees_joined
-from tests.support import chained
+from private_bandits.storage.rows import chained_rows
 
 steady = settings(derandomize=True, deadline=None)
 
@@ -63,11 +63,11 @@ def row(
 
 
 def ledger_of(rows: Iterable[Covered], noise: NoiseKind = "gaussian") -> Ledger:
-    return Ledger(chained(row(i, episodes, cost, noise) for i, (episodes, cost) in enumerate(rows, start=1)))
+    return Ledger(chained_rows((row(i, e, cost, noise) for i, (e, cost) in enumerate(rows, start=1)), ""))
 
 
 def account_of(rows: Iterable[Covered]) -> Account:
-    return Account(chained(row(i, episodes, cost) for i, (episodes, cost) in enumerate(rows, start=1)))
+    return Account(chained_rows((row(i, e, cost) for i, (e, cost) in enumerate(rows, start=1)), ""))
 
 
 def exact_total(rows: Iterable[Covered], noise: NoiseKind) -> Fraction:
@@ -152,8 +152,8 @@ def test_a_row_without_secret_noise_costs_everything(noise: NoiseKind) -> None:
     foreseeable = row(1, {"a": 1.0}, 0.1, noise, private=False)
     assert foreseeable.cost == math.inf
     assert foreseeable.calibrated == 0.1
-    assert Ledger(chained([foreseeable])).total == math.inf
-    rows = chained([row(1, {"b": 1.0}, 0.1), row(2, {"a": 1.0}, 0.1, noise, private=False)])
+    assert Ledger(chained_rows([foreseeable], "")).total == math.inf
+    rows = chained_rows([row(1, {"b": 1.0}, 0.1), row(2, {"a": 1.0}, 0.1, noise, private=False)], "")
     assert Ledger(rows).total == math.inf
 
 
@@ -212,7 +212,7 @@ def test_rows_come_out_in_order_and_cannot_be_changed() -> None:
 
 def test_a_row_does_not_change_with_the_data_that_it_was_made_from() -> None:
     episodes = {"a": 1.0}
-    ledger = Ledger(chained([row(1, episodes, 0.1)]))
+    ledger = Ledger(chained_rows([row(1, episodes, 0.1)], ""))
     episodes["b"] = 5.0
     ledger[0].to_dict()["episodes"]["c"] = 5.0
     assert ledger[0].episodes == {"a": 1.0}
@@ -235,7 +235,7 @@ def test_a_row_is_the_same_after_json(calibrated: float, private: bool) -> None:
 def test_a_ledger_is_the_same_after_json() -> None:
     rows: list[Covered] = [({"a": 1.5, "b": 1.0}, 0.1), ({"a": 0.7}, 0.3), ({"b": -1.1}, 0.2)]
     ledger = ledger_of(rows)
-    again = Ledger(chained(Release.from_dict(json.loads(json.dumps(release.to_dict()))) for release in ledger))
+    again = Ledger(chained_rows((Release.from_dict(json.loads(json.dumps(one.to_dict()))) for one in ledger), ""))
     assert (again.rows, again.total) == (ledger.rows, ledger.total)
 
 
@@ -391,7 +391,7 @@ def test_a_copy_keeps_the_total_of_the_account() -> None:
 
 def test_a_frame_has_a_row_for_each_release() -> None:
     rows = [row(1, {"0/1": 1.0}, 0.1), row(2, {"0/2": 1.0, "0/1": 0.5}, 0.2, "laplace", private=False)]
-    ledger = Ledger(chained(rows))
+    ledger = Ledger(chained_rows(rows, ""))
     frame = ledger.to_frame()
     assert list(frame.columns) == list(ledger_module.COLUMNS)
     for name in frame.columns:
@@ -433,7 +433,7 @@ def test_pandas_takes_rows_and_ledgers_as_they_are() -> None:
 def test_a_ledger_reads_the_rows_of_a_store_when_they_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_module, "FEW", 10)
     monkeypatch.setattr(ledger_module, "PAGE", 7)
-    rows = list(chained(row(number, {f"0/{number}": 1.0}, 0.1) for number in range(1, 31)))
+    rows = list(chained_rows((row(number, {f"0/{number}": 1.0}, 0.1) for number in range(1, 31)), ""))
     reads: list[tuple[int, int]] = []
 
     def read(first: int, last: int) -> list[Release]:

@@ -164,13 +164,13 @@ def _releases(target: Target, runs: int, found: Draws, noise_of: Callable[[int],
         _judge(p, Flaw("the noise of a release is not of the size declared", text), found)
         for half in (0, 1):
             some = np.array([z for run, z in of_runs.items() if run % 2 == half])
-            p = _size(some, kind)
+            p = size_p_value(some, kind)
             text = f"coordinate {j} of release {i} in {len(some)} runs, every second one (p = {p:.2g}, "
             text += f"scale {np.std(some) / _sd(kind):.3g} of it)"
             _judge(p, Flaw("the noise of a release is not of the size declared", text), found)
     for (one, x), (other, y) in combinations(enough.items(), 2):
         both = sorted(x.keys() & y.keys())  # not every run reaches every release
-        p = _uncorrelated(np.array([x[run] for run in both]), np.array([y[run] for run in both]))
+        p = uncorrelated_p_value(np.array([x[run] for run in both]), np.array([y[run] for run in both]))
         text = f"coordinate {one[1]} of release {one[0]} and {other[1]} of {other[0]} in {len(both)} runs (p = {p:.2g})"
         _judge(p, Flaw("noise goes together that should be independent", text), found)
 
@@ -251,7 +251,7 @@ def _sd(kind: str) -> float:
     return 1.0 if kind == "gaussian" else math.sqrt(2)
 
 
-def _size(noise: Floats, kind: str) -> float:
+def size_p_value(noise: Floats, kind: str) -> float:
     """p-value of the sum of squares, or of the absolute values where noise is Laplace; two-sided."""
     from scipy.stats import chi2, gamma
 
@@ -263,7 +263,7 @@ def _size(noise: Floats, kind: str) -> float:
     return float(min(1.0, 2 * min(limit.cdf(total), limit.sf(total))))
 
 
-def _uncorrelated(x: Floats, y: Floats) -> float:
+def uncorrelated_p_value(x: Floats, y: Floats) -> float:
     """p-value of Spearman's rank correlation, which asks nothing of the distribution."""
     from scipy.stats import spearmanr
 

@@ -324,13 +324,27 @@ def audit(
         float, typer.Option(help="How often an agent that keeps its claim may be accused, at most.")
     ] = 1e-4,
     html: Annotated[Path | None, typer.Option(help="Write a report with pictures to this new file.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Test the noise in this agent's file instead, against --rewards.")
+    ] = None,
+    rewards: Annotated[
+        Path | None,
+        typer.Option(help="With --file: a CSV file of all outcomes in the order told: arm, reward, and person."),
+    ] = None,
+    warm_start: Annotated[
+        int, typer.Option(help="With --file: rows of --rewards that the agent was started from.")
+    ] = 0,
     as_json: Json = False,
 ) -> None:
-    """Look for a broken promise, in a shipped policy or in your own agent.
+    """Look for a broken promise, in a shipped policy, in your own agent, or in the noise of an agent's file.
 
     Exit code 1 if there is one, 3 if an agent failed so often that it could not be judged.
     """
     from private_bandits import audit as audits  # here: half a second that no other command needs
+
+    if file is not None or rewards is not None:
+        audit_noise(file, rewards, warm_start, as_json)
+        return
 
     page = [] if html is None else ["jinja2"]
     require("the audit", "audit", *page, "scipy")  # before a factory is called
@@ -420,6 +434,18 @@ def main() -> None:
     except PrivateBanditsError as error:
         Console(stderr=True).print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise SystemExit(2) from None
+
+
+def audit_noise(file: Path | None, rewards: Path | None, warm_start: int, as_json: bool) -> None:
+    """Test the noise in an agent's file. Exit code 1 if it is not what the ledger says."""
+    from private_bandits.audit import audit_file
+
+    if file is None or rewards is None:
+        raise InvalidInput("--file and --rewards go together: the agent's file, and all outcomes in the order told")
+    found = audit_file(file, rewards, warm_start=warm_start)
+    print(json.dumps(found.to_dict()) if as_json else found)
+    if found.violated:
+        raise typer.Exit(1)
 
 
 def _notions(policy: type[Policy[Any]]) -> list[str]:

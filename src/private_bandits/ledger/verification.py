@@ -113,6 +113,25 @@ class Verification:
             return "\n".join(["Something is off.", *(f"- {finding}" for finding in self.findings)])
         return f"{self.rows} rows, head {self.head}: everything that a ledger shows is in order."
 
+    def report(self) -> str:
+        """Return the result in words: the verdict, the costs, what was checked, and what cannot be seen."""
+        symbol = "epsilon" if self.noise == "laplace" else "rho"
+        lines = [str(self), *(f"Note: {note}." for note in self.notes)]
+        if self.private:
+            cost, promised = float(self.reward_cost), self.promised_reward
+            lines.append(
+                f"One reward: {symbol} = {cost:.6g} so far, exactly {self.reward_cost}; promised {promised:.6g}."
+            )
+        if self.person_cost is not None:
+            person, limit = self.person_cost, self.settings["max_rewards_per_person"]
+            exactly = f"exactly {person.cost}" if person.exact else "an upper bound"
+            text = (
+                f"One person, at most {limit} rewards: {symbol} = {float(person.cost):.6g} so far, {exactly}; promised"
+            )
+            lines.append(f"{text} {self.promised_person:.6g}.")
+        lines += ["Checked:", *(f"- {line}" for line in CHECKED), "Not seen from a ledger:"]
+        return "\n".join([*lines, *(f"- {line}" for line in BLIND)])
+
 
 def verify_lines(text: str, known_head: str | None = None) -> Verification:
     """Check a ledger that `Ledger.to_jsonl` exported.

@@ -39,6 +39,10 @@ class Log:
     def __repr__(self) -> str:
         return f"Log({self.rows} rows of {', '.join(self.columns)})"
 
+    def part(self, first: int, last: int) -> Log:
+        """Return the rows from `first` on, without `last`, counted from 0."""
+        return Log({name: values[first:last] for name, values in self.columns.items()}, last - first)
+
     def rewards(self, bounds: RewardRange) -> list[float]:
         """Rewards as numbers. Refused outside of the range: then the log is in another unit."""
         found = self._numbers("reward")

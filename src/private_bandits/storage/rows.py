@@ -30,6 +30,7 @@ class LedgerRows:
         """Rows that have to be written anew, as another version wrote them, with the checksum of what it wrote."""
         self._count = 0
         self._latest: list[Release] = []
+        self._number = self._checksum = 0
 
     def read(self, stored: Iterable[StoredRow], opening: str | None) -> Iterator[Release]:
         """Read all rows, oldest first.
@@ -37,19 +38,25 @@ class LedgerRows:
         opening: the text that their chain is to begin with, for rows of earlier versions, which are in none yet. These
         are going to be written anew.
         """
-        rewards: dict[str, int] = {}
-        last = "" if opening is None else digest(opening)
-        for number, text in stored:
-            if opening is None:
-                row = Release.from_text(text)
-            else:
-                row = replace(_older_row(text, rewards), previous=last)
-                last = digest(row.text)
-                self.older[number] = row, checksum("ledger", number, text)
-            if row.number != number:
+        found: Iterator[Release]
+        if opening is None:
+            found = (Release.from_text(text) for text in self._numbered(stored))
+        else:
+            rewards: dict[str, int] = {}
+            found = chained_rows((_older_row(text, rewards) for text in self._numbered(stored)), opening)
+        for row in found:
+            if row.number != self._number:
                 raise InvalidInput("a row of the ledger is in the wrong place")
+            if opening is not None:
+                self.older[row.number] = row, self._checksum
             self.append(row)
             yield row
+
+    def _numbered(self, stored: Iterable[StoredRow]) -> Iterator[str]:
+        """Return the texts of stored rows. The number and the checksum of the last one are remembered."""
+        for number, text in stored:
+            self._number, self._checksum = number, checksum("ledger", number, text)
+            yield text
 
     def __len__(self) -> int:
         return self._count
@@ -66,6 +73,15 @@ class LedgerRows:
         before = self._count - len(self._latest)  # so many are not at hand
         found = [Release.from_text(text) for _, text in look_up(first, min(last, before))] if (first <= before) else []
         return found + self._latest[max(first - before - 1, 0) : max(last - before, 0)]
+
+
+def chained_rows(rows: Iterable[Release], opening: str) -> Iterator[Release]:
+    """Put rows that are in no chain into the one that begins with an opening."""
+    last = digest(opening)
+    for row in rows:
+        linked = replace(row, previous=last)
+        last = digest(linked.text)
+        yield linked
 
 
 def rewards_by_label(row: Release) -> dict[str, int]:
