@@ -2,8 +2,8 @@
 
 The outcomes are replayed through a bandit with the settings of the file. Its door hands out the rows of the ledger
 instead of drawing, so that the policy learns what it had learned, and every sum is the sum that left. What was
-published less that sum is the noise. It has to be independent draws from the distribution that the rows name: of that size and
-shape, never the same twice, going together neither with each other nor with the sums.
+published less that sum is the noise. It has to be independent draws from the distribution that the rows name: of that
+size and shape, never the same twice, going together neither with each other nor with the sums.
 
 The result depends on raw outcomes. It is private.
 """
@@ -37,8 +37,8 @@ from private_bandits.wiring import new_bandit
 LEVEL = 1e-5
 """How often noise that is right is accused, at most."""
 SIZE, SHAPE, REPEATS, TOGETHER = 1 / 2, 1 / 8, 1 / 8, 1 / 32
-"""Shares of the level. The size tells most. Rank correlations far out in their tails are a little inexact, so that all of
-them together have an eighth of what is left."""
+"""Shares of the level. The size tells most. Rank correlations are a little inexact far out in their tails: all of them
+together have an eighth of what is left."""
 LAGS = 10
 """Releases up to so far apart are compared."""
 FEWEST = 20
@@ -53,7 +53,8 @@ class FileNoise:
     """What the noise of a file looks like.
 
     releases, draws: how many were looked at. tests: how many tests were made. smallest: the smallest p-value, each
-    divided by the share of the level that its test has. level: below it the noise is accused. noticed: a scale of the noise, as a share of the declared one, that would be noticed.
+    divided by the share of the level that its test has. level: below it the noise is accused. noticed: a scale of the
+    noise, as a share of the declared one, that would be noticed.
     """
 
     releases: int
@@ -90,8 +91,8 @@ class FileNoise:
             lines.append("The noise is consistent with what the ledger says.")
         lines.append(
             f"{self.draws} draws in {self.releases} releases, {self.tests} tests, smallest p-value {self.smallest:.2g} "
-            f"(by its share of the level); a flaw is below {self.level:.2g}. Noise of {self.noticed:.2g} of its declared "
-            "scale, or less, would be noticed in every second file."
+            f"(by its share of the level); a flaw is below {self.level:.2g}. Noise of {self.noticed:.2g} of its "
+            "declared scale, or less, would be noticed in every second file."
         )
         return "\n".join(lines)
 
