@@ -119,15 +119,24 @@ def of_policy(policy: Policy[Any], reward_range: tuple[float, float] = (0.0, 1.0
 
 
 LIMITS: dict[str, Any] = {"max_rewards_per_person": 2}
+SPREAD: dict[str, Any] = {"max_rewards_per_person": 3, "one_reward_per_episode": True}
 HURRY: dict[str, Any] = {"give_up_after": 3}
 
 
 def _with_options(target: Target) -> tuple[Target, ...]:
     """Agents of this package that promise something to people, and agents that forget people and decisions."""
     per_person = partial(target.make, unit="person", **LIMITS)
+    spread = partial(target.make, unit="person", **SPREAD)
     forgetful = partial(target.make, **LIMITS, **HURRY)
     return (
         replace(target, make=per_person, names_people=True, unit="person", options="unit='person', two rewards each"),
+        replace(
+            target,
+            make=spread,
+            names_people=True,
+            unit="person",
+            options="unit='person', three rewards each, spread out",
+        ),
         replace(target, make=forgetful, names_people=True, options="two rewards a person, give_up_after=3"),
     )
 

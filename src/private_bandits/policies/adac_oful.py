@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -127,6 +127,8 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
     delta: float = 1e-3
     parameter_norm: float = 1.0
     variant: Variant = "tight"
+    correlated: bool = field(default=True, repr=False)
+    """Whether releases of the tight variant hold earlier episodes again. `for_people` chooses it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -179,8 +181,22 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
     @cached_property
     def factor(self) -> Factor | None:
         """The square root of prefix sums for as many releases as there may be; as published, none."""
-        private = self.budget.noise != "none"
-        return square_root(self.cap) if self.variant == "tight" and private else None
+        if self.variant != "tight" or self.budget.noise == "none":
+            return None
+        return square_root(self.cap) if self.correlated else INDEPENDENT
+
+    def for_people(self, rewards: int) -> Self:
+        """Return the policy whose sum of all releases carries less noise for people with so many rewards each.
+
+        Rewards of one person in several episodes meet in one release where episodes are held again. With many of them
+        independent releases cost less than is won.
+        """
+        together = replace(self, correlated=True).factor
+        if together is None:
+            return self
+        alone = rewards * INDEPENDENT.prefix_noise(self.cap)
+        worth = float(together.spread_cost(rewards) / together.column)
+        return replace(self, correlated=worth * together.prefix_noise(self.cap) <= alone)
 
     @property
     def decoder(self) -> Factor:

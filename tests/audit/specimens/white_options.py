@@ -7,7 +7,7 @@ from typing import Any
 
 import private_bandits as pb
 from private_bandits.bandit import Bandit, Told
-from tests.audit.specimens.listing import StrPath, specimen
+from tests.audit.specimens.listing import StrPath, correct, specimen
 from tests.audit.specimens.white_correct import _AnyoneAgent
 from tests.audit.specimens.white_parts import _open_sums, open_decisions, running, small_policy
 
@@ -29,6 +29,26 @@ class _LimitByReward(_AnyoneAgent):
 def make_white_limit_by_reward() -> pb.Agent:
     """Only rewards above 0.5 count for a person's limit, so that what is dropped later tells them: infinite."""
     return _LimitByReward(small_policy(), max_rewards_per_person=1)
+
+
+class _NeverSpread(Bandit):
+    def would_meet(self, key: int, others: Any) -> bool:
+        return False
+
+
+@specimen(cost=1.5, shows="person")
+def make_white_people_not_spread() -> pb.Agent:
+    """The noise is for rewards of a person in different episodes, and all of them are taken into one: 3 times 0.5."""
+    policy = pb.AdaCUCB(2, pb.zCDP(0.5), variant="paper")
+    limits: dict[str, Any] = {"max_rewards_per_person": 3, "one_reward_per_episode": True}
+    return running(_NeverSpread)(policy, unit="person", **limits)
+
+
+@correct(rho=0.5)
+def make_white_people_spread() -> pb.Agent:
+    """A second reward of a person in an open episode is over the limit, and the noise is for that."""
+    policy = pb.AdaCUCB(2, pb.zCDP(0.5), variant="paper")
+    return pb.Agent(policy, unit="person", max_rewards_per_person=3, one_reward_per_episode=True)
 
 
 class _ExpiresByReward(Bandit):
