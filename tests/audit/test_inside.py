@@ -19,6 +19,7 @@ from private_bandits.audit.script_replay import replay
 from private_bandits.audit.target import EXAMPLES
 from private_bandits.errors import InvalidInput
 from private_bandits.policies import POLICIES
+from private_bandits.storage.rows import chained_rows
 from tests.audit.specimens import SPECIMENS, Specimen
 from tests.support import SELDOM
 
@@ -229,7 +230,8 @@ def test_the_total_is_recomputed_from_rows_alone() -> None:
     assert total == pytest.approx(0.3, rel=1e-12)
     assert not flaws
     first = agent.ledger[0]
-    twice = pb.Ledger([first, pb.Release.from_dict(first.to_dict() | {"number": 2})])
+    rows = [first, pb.Release.from_dict(first.to_dict() | {"number": 2})]
+    twice = pb.Ledger(chained_rows(rows, agent.ledger.opening), agent.ledger.opening)
     assert total_of(twice, Claim("zCDP", 1.0)) == pytest.approx(0.6, rel=1e-12)
     assert examine(twice, Claim("zCDP", 0.3))[1]
 

@@ -130,6 +130,7 @@ def _with_options(target: Target) -> tuple[Target, ...]:
     forgetful = partial(target.make, **LIMITS, **HURRY)
     return (
         replace(target, make=per_person, names_people=True, unit="person", options="unit='person', two rewards each"),
+        replace(target, make=forgetful, names_people=True, options="two rewards a person, give_up_after=3"),
         replace(
             target,
             make=spread,
@@ -137,7 +138,6 @@ def _with_options(target: Target) -> tuple[Target, ...]:
             unit="person",
             options="unit='person', three rewards each, spread out",
         ),
-        replace(target, make=forgetful, names_people=True, options="two rewards a person, give_up_after=3"),
     )
 
 

@@ -40,6 +40,8 @@ BLIND = (
 )
 ROUNDING = Fraction(1, 10**9)
 """Relative difference that floats may leave between a standard deviation and the scale that it follows from."""
+LONGEST_SPAN = 2**22
+"""Leaves of a tree's node, at most: a text that names more is not counted through."""
 
 
 @dataclass(frozen=True)
@@ -179,19 +181,19 @@ class _Check:
         """Check one row, and take it into the sums. Only the first row that is off is told of each kind."""
         number = len(self._heads)
         try:
-            row = Release.from_text(text)
-        except Exception:
+            self._take(Release.from_text(text), number)
+        except Exception:  # whatever a text may hold that no agent writes
             self._off(number, "it cannot be read: it is no row of a ledger, or was changed")
-            row = None
-        if row is not None:
-            if row.previous != self._last_hash:
-                self._off(number, "it does not hold the hash of the text before it: one of the two was changed")
-            for words in self._wrong(row, number):
-                self._off(number, words)
-            self._charge(row)
-            self.found.releases.append(row)
         self._last_hash = digest(text)
         self._heads.append(short_head(number, self._last_hash))
+
+    def _take(self, row: Release, number: int) -> None:
+        if row.previous != self._last_hash:
+            self._off(number, "it does not hold the hash of the text before it: one of the two was changed")
+        for words in self._wrong(row, number):
+            self._off(number, words)
+        self._charge(row)
+        self.found.releases.append(row)
 
     def _off(self, number: int, words: str) -> None:
         if all(finding.words != words for finding in self.found.findings):
@@ -209,6 +211,8 @@ class _Check:
         """Add up what a release costs the rewards in it, and remember what was released."""
         for label, multiplier in row.episodes.items():
             key, first, last = label_span(label)
+            if last - first >= LONGEST_SPAN:
+                raise ValueError("a node with more leaves than are counted one by one")
             cost = Fraction(row.calibrated) if math.isfinite(row.calibrated) else Fraction(0)
             size = abs(Fraction(multiplier))
             for episode in range(first, last + 1):
@@ -235,11 +239,12 @@ class _Check:
 
     def _compare(self, found: Verification) -> None:
         facts = self._facts
+        found.findings += [Finding(0, words) for words in facts.wrong_level()]
         if found.reward_cost > Fraction(found.promised_reward):
             words = f"a reward costs {float(found.reward_cost):.6g}, and {found.promised_reward:.6g} was promised"
             found.findings.append(Finding(None, words))
-        if facts.limit is None:
-            return
+        if facts.limit is None or any(finding.row for finding in found.findings):
+            return  # of rows that are off nothing can be said about people
         worst = worst_person(self._releases, facts.limit, facts.one_per_episode)
         ever = facts.person_cost_ever()
         if not worst.exact and ever < worst.cost:  # no placement that the agent takes ever costs more
@@ -268,6 +273,7 @@ class _Facts:
     """The public facts that an opening states."""
 
     def __init__(self, opening: Mapping[str, Any]) -> None:
+        """Take the facts over. Raises whatever it may where they are not those of an opening."""
         self.settings: Mapping[str, Any] = opening["settings"]
         self._opening = opening
         self._noise, self._private, self._steps = opening["noise"], opening["private"], opening["steps"]
@@ -280,6 +286,27 @@ class _Facts:
         self._low, self._high = self.settings["reward_range"]
         budget = dict(self.settings["policy"]["budget"])
         self._budget: Budget = BUDGETS[budget.pop("kind")](**budget)
+        self._check()
+
+    def _check(self) -> None:
+        """Raise ValueError where a fact is not of its kind."""
+        counts = (*self._multipliers, self._unit, self._steps, *(n for n in (self._cap, self.limit) if n is not None))
+        fit = (
+            all(type(n) is int and n > 0 for n in counts)
+            and type(self._tree_levels) is int
+            and self._tree_levels >= 0
+            and all(type(flag) is bool for flag in (self._private, self.one_per_episode))
+            and self._noise == self._budget.noise
+            and self._level > 0
+            and self.settings["unit"] in ("reward", "person")
+            and (self.settings["unit"] == "reward" or self.limit is not None)
+            and float(self._low) < float(self._high)
+            and "plan" in self._opening
+            and self._opening["ledger"] == 1
+        )
+        chained = self._opening.get("chained")
+        if not fit or not (chained is None or chained.keys() == {"on", "rows"}):
+            raise ValueError("no opening of a ledger")
 
     def fill_in(self, found: Verification) -> None:
         """Note what was promised."""
@@ -299,6 +326,14 @@ class _Facts:
         found.promised_reward = budget if per_reward else _above(Fraction(self._level) * self._reward_cost())
         if self.limit is not None:
             found.promised_person = _above(self.person_cost_ever()) if per_reward else budget
+
+    def wrong_level(self) -> Iterator[str]:
+        """Say whether the releases may cost more than was promised, in the long run."""
+        per_reward = self.settings["unit"] == "reward"
+        ever = Fraction(self._level) * self._reward_cost() if per_reward else self.person_cost_ever()
+        if ever > Fraction(self._budget.level):
+            unit, promised = self.settings["unit"], self._budget.level
+            yield f"its releases may cost a {unit} {float(ever):.6g} in the end, and {promised:.6g} was promised"
 
     def _reward_cost(self) -> Fraction:
         """Return the cost to a reward in all of its releases, in units of one release."""
@@ -324,6 +359,9 @@ class _Facts:
             yield "its kind of noise, its grid, or whether it is private differs from the opening"
             return
         if row.noise == "none":
+            return
+        if not (row.scale > 0 and math.isfinite(row.scale + row.calibrated + row.noise_sd)):
+            yield "it has no noise of a size that could be"
             return
         moved = Fraction(row.sensitivity) / Fraction(row.scale)
         cost = moved if row.noise == "laplace" else moved**2 / 2

@@ -20,7 +20,7 @@ from private_bandits.ledger.verification import (
     verify_lines,
     verify_texts,
 )
-from private_bandits.opening import opening_text
+from private_bandits.opening import opening_text, same_facts
 from private_bandits.pages import render
 from private_bandits.state import Settings
 from private_bandits.storage.ledger_file import LedgerFile, read_ledger_file
@@ -74,7 +74,7 @@ def _verify_file(file: LedgerFile, head: str | None) -> Verification:
         found.head = ""
         return found
     found = verify_texts(file.opening, (row.text for row in file.rows), head)
-    if any(file.settings.get(name) != value for name, value in found.settings.items()):
+    if not same_facts(file.settings, found.settings):
         found.findings.append(Finding(0, "the settings in the file are not those that the ledger began with"))
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,7 @@ import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.bandit import Bandit
 from private_bandits.ledger import Account, Release
+from private_bandits.ledger.chain import digest
 from private_bandits.mechanism.composition import Outgoing
 from private_bandits.mechanism.episode import Episode
 from private_bandits.mechanism.noise import ExactNoise
@@ -49,9 +51,10 @@ def _with_door(agent: pb.Agent, door: type[Door]) -> pb.Agent:
 def _rewritten(door: Door, row: Release) -> Release:
     """Have the ledger say this of the release, and the account count it so. For doors that do it at each release."""
     rows: list[Release] = vars(door).setdefault("rewritten", [])
-    rows.append(row)
-    door.account = Account(rows)
-    return row
+    opening = door.account.opening
+    rows.append(replace(row, previous=digest(rows[-1].text if rows else opening)))
+    door.account = Account(rows, opening)
+    return rows[-1]
 
 
 def _choose_again(bandit: Bandit) -> None:

@@ -98,7 +98,8 @@ class _TotalSkips(pb.Agent):
 
     @property
     def ledger(self) -> Ledger:
-        return _SkippingLedger(super().ledger.rows)
+        found = super().ledger
+        return _SkippingLedger(found.rows, found.opening)
 
 
 @specimen(cost=math.inf, hard=True)

@@ -409,7 +409,7 @@ def test_the_frame_of_an_empty_ledger_has_the_same_columns() -> None:
 
 
 def test_every_column_of_a_frame_is_documented() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "using.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "using.md").read_text(encoding="utf-8")
     in_table = re.findall(
         r"`(\w+)`", " ".join(re.findall(r"^\| (`\w+`.*?) \|", page.partition("to_frame()` is")[2], re.M))
     )

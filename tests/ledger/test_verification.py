@@ -1,0 +1,221 @@
+"""Verification: every change of an exported ledger is found, and a right one is in order."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import private_bandits as pb
+from private_bandits.errors import InvalidInput
+from private_bandits.ledger.chain import canonical, digest, short_head
+from private_bandits.ledger.verification import verify_lines
+from tests.support import EVERY_POLICY, interact, policy_id
+
+PEOPLE: dict[str, Any] = {"max_rewards_per_person": 3, "one_reward_per_episode": True, "unit": "person"}
+
+
+def small_agent(steps: int = 12, **options: Any) -> pb.Agent:
+    agent = pb.Agent(pb.AdaCUCB(arms=["A", "B"], budget=pb.zCDP(0.5)), plan={"people": 100}, **options)
+    for step in range(steps):
+        who: dict[str, Any] = {"person": f"person {step % 5}"} if options else {}
+        agent.tell(agent.ask(**who), float(step % 3 == 0))
+    return agent
+
+
+def test_every_policy_has_a_ledger_that_is_in_order() -> None:
+    for policy in EVERY_POLICY:
+        agent = pb.Agent(policy)
+        interact(agent, 60, script_seed=1)
+        found = agent.ledger.verify(agent.ledger.head)
+        assert found.ok, (policy_id(policy), str(found))
+        assert (found.rows, found.head) == (len(agent.ledger), agent.ledger.head)
+        assert verify_lines(agent.ledger.to_jsonl()).ok
+        if found.private:
+            assert float(found.reward_cost) == pytest.approx(agent.ledger.total, rel=1e-12)
+            assert found.reward_cost <= Fraction(found.promised_reward)
+
+
+@pytest.mark.parametrize("options", [{}, PEOPLE], ids=["rewards", "people"])
+def test_every_byte_counts(options: dict[str, Any]) -> None:
+    text = small_agent(**options).ledger.to_jsonl()
+    dice = random.Random(1)
+    for place in range(len(text)):
+        other = chr(dice.choice([c for c in (32, 48, 49, 65, 97, 125, 10, 34) if c != ord(text[place])]))
+        changed = text[:place] + other + text[place + 1 :]
+        assert not verify_lines(changed).ok, (place, text[max(0, place - 20) : place + 5], other)
+
+
+def test_rows_that_are_swapped_dropped_doubled_or_cut_are_found() -> None:
+    agent = small_agent(40)
+    lines = agent.ledger.to_jsonl().split("\n")[:-1]
+    rows = len(lines) - 2
+    edits: list[Callable[[list[str]], object]] = []
+    for i in range(1, rows + 1):
+        edits.append(lambda found, i=i: found.pop(i))  # type: ignore[misc]
+        edits.append(lambda found, i=i: found.insert(i, found[i]))  # type: ignore[misc]
+    edits += [lambda found, i=i: found.insert(i, found.pop(i + 1)) for i in range(1, rows)]  # type: ignore[misc]
+    edits += [lambda found: found.pop(), lambda found: found.pop(0), lambda found: found.clear()]
+    for edit in edits:
+        found = list(lines)
+        edit(found)
+        assert not verify_lines("".join(f"{line}\n" for line in found)).ok
+    assert verify_lines("".join(f"{line}\n" for line in lines)).ok
+
+
+def test_a_ledger_that_is_cut_and_given_another_head_is_found_by_a_known_one() -> None:
+    agent = small_agent(40)
+    earlier = agent.ledger[:3]
+    head = short_head(3, digest(earlier[-1].text))
+    cut = "".join(f"{line}\n" for line in (agent.ledger.opening, *(r.text for r in earlier), canonical({"head": head})))
+    assert verify_lines(cut).ok  # it was the ledger once
+    found = verify_lines(cut, agent.ledger.head)
+    assert [str(finding) for finding in found.findings] == [
+        f"the ledger: the head {agent.ledger.head} is of {len(agent.ledger)} rows, and there are 3: rows were cut off"
+    ]
+    assert agent.ledger.verify(head).ok  # an earlier head is part of the later ledger
+    assert not agent.ledger.verify(short_head(3, digest("another"))).ok
+
+
+def forged(ledger: pb.Ledger, change: Callable[[dict[str, Any], list[dict[str, Any]]], None]) -> str:
+    """A ledger that somebody changed, with all hashes computed anew."""
+    opening, rows = json.loads(ledger.opening), [json.loads(row.text) for row in ledger]
+    change(opening, rows)
+    texts = [canonical(opening)]
+    for row in rows:
+        texts.append(canonical(row | {"previous": digest(texts[-1])}))
+    texts.append(canonical({"head": short_head(len(rows), digest(texts[-1]))}))
+    return "".join(f"{text}\n" for text in texts)
+
+
+def set_in_row(number: int, **values: Any) -> Callable[[Any, list[dict[str, Any]]], None]:
+    return lambda opening, rows: rows[number - 1].update(values)
+
+
+def release_twice(opening: Any, rows: list[dict[str, Any]]) -> None:
+    rows.append(dict(rows[-1]) | {"number": len(rows) + 1})
+
+
+@pytest.mark.parametrize(
+    ("change", "row", "words"),
+    [
+        (set_in_row(2, scale=1000.0), 2, "its noise and its sensitivity make it"),
+        (set_in_row(2, calibrated=0.5, scale=1000.0), 2, "its noise and its sensitivity make it"),
+        (set_in_row(3, sensitivity=1), 3, "less than one reward moves the sum by"),
+        (set_in_row(3, noise_sd=0.1), 3, "its standard deviation is not that of its noise"),
+        (set_in_row(4, private=False), 4, "differs from the opening"),
+        (set_in_row(4, steps=2), 4, "differs from the opening"),
+        (release_twice, 7, "was released before"),
+        (lambda opening, rows: opening["settings"]["policy"]["budget"].update(rho=0.1), None, "0.1 was promised"),
+        (lambda opening, rows: rows[5]["parts"].pop(), 6, "holds other episodes again"),
+        (lambda opening, rows: rows[5]["parts"][1].__setitem__(2, 9), 6, "counts other rewards"),
+        (lambda opening, rows: rows[5]["episodes"].popitem(), 6, "charges other episodes"),
+        (lambda opening, rows: opening.update(level=10.0) or rows[0].update(calibrated=9.0, scale=5e5), 1, "sensitiv"),
+    ],
+)
+def test_a_ledger_that_was_rewritten_with_new_hashes_still_has_to_keep_the_promise(
+    change: Any, row: int | None, words: str
+) -> None:
+    ledger = small_agent(40).ledger
+    assert len(ledger) == 6
+    found = verify_lines(forged(ledger, change))
+    assert not found.ok
+    assert any(finding.row == row and words in finding.words for finding in found.findings), str(found)
+    assert not verify_lines(forged(ledger, change), ledger.head).ok
+    assert verify_lines(forged(ledger, lambda opening, rows: None)).ok
+
+
+@pytest.mark.parametrize("text", ["", "\n", "x", "{}\n{}\n", "[]\n[]\n[]\n", "null\n" * 2, '{"head":1}\n', "\n" * 4])
+def test_what_is_no_ledger_is_not_in_order(text: str) -> None:
+    found = verify_lines(text)
+    assert not found.ok
+    assert "off" in str(found)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_people_are_part_of_the_check() -> None:
+    agent = small_agent(60, **PEOPLE)
+    found = agent.ledger.verify()
+    assert found.person_cost is not None
+    assert found.person_cost.exact
+    assert found.person_cost.cost <= Fraction(0.5)
+    assert found.promised_person == 0.5
+    # More rewards than the agent took, with the same noise: a person would cost more than was promised.
+    more = verify_lines(forged(agent.ledger, lambda o, rows: o["settings"].update(max_rewards_per_person=30)))
+    assert any(finding.row == 0 and "may cost a person" in finding.words for finding in more.findings)
+    loose = verify_lines(forged(agent.ledger, lambda o, rows: o["settings"].update(one_reward_per_episode=False)))
+    assert any("may cost a person" in finding.words for finding in loose.findings)
+
+
+def test_words_and_plain_data_say_the_same() -> None:
+    found = small_agent(40, **PEOPLE).ledger.verify()
+    text = found.report()
+    assert text.startswith(f"{found.rows} rows, head {found.head}: everything that a ledger shows is in order.")
+    assert "One reward: rho = " in text
+    assert "One person, at most 3 rewards: rho = " in text
+    assert "Not seen from a ledger:" in text
+    data = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert (data["ok"], data["findings"], data["plan"]) == (True, [], {"people": 100})
+    assert Fraction(data["reward_cost"]) == found.reward_cost
+    seeded = pb.Agent(pb.AdaCUCB(2, pb.zCDP(1)), seed=1)
+    seeded.tell(seeded.ask(), 1.0)
+    nothing = seeded.ledger.verify()
+    assert nothing.ok
+    assert "nothing is promised" in nothing.report()
+    assert nothing.to_dict()["promised_reward"] == "inf"
+
+
+# The chain itself.
+
+
+def test_the_opening_is_public_and_complete() -> None:
+    agent = small_agent(max_rewards_per_person=2)
+    opening = json.loads(agent.ledger.opening)
+    assert opening["plan"] == {"people": 100}
+    assert opening["settings"]["policy"]["budget"] == {"kind": "zCDP", "rho": 0.5}
+    assert opening["settings"]["max_rewards_per_person"] == 2
+    assert "salt" not in opening["settings"]
+    from private_bandits.agent import bandit_of
+
+    assert bandit_of(agent).settings.salt not in agent.ledger.to_jsonl()
+
+
+def test_each_row_holds_the_hash_of_the_text_before_it() -> None:
+    ledger = small_agent(40).ledger
+    before = ledger.opening
+    for row in ledger:
+        assert row.previous == json.loads(row.text)["previous"] == digest(before)
+        before = row.text
+    assert ledger.head == short_head(len(ledger), digest(before))
+
+
+def test_two_agents_with_equal_settings_have_different_heads() -> None:
+    assert small_agent(0).ledger.head != small_agent(0).ledger.head
+
+
+def test_copies_keep_the_chain(tmp_path: Path) -> None:
+    ledger = small_agent(40).ledger
+    for copied in (copy.copy(ledger), copy.deepcopy(ledger), pickle.loads(pickle.dumps(ledger))):
+        assert (copied.head, copied.opening, copied.to_jsonl()) == (ledger.head, ledger.opening, ledger.to_jsonl())
+    text = ledger.to_jsonl(tmp_path / "ledger.jsonl")
+    assert (tmp_path / "ledger.jsonl").read_bytes() == text.encode("ascii")
+    with pytest.raises(InvalidInput, match="exists: name a new file"):
+        ledger.to_jsonl(tmp_path / "ledger.jsonl")
+
+
+def test_a_ledger_without_noise_is_strict_json() -> None:
+    agent = pb.Agent(pb.AdaCUCB(2, pb.NoPrivacy()))
+    for _ in range(5):
+        agent.tell(agent.ask(), 1.0)
+    for line in agent.ledger.to_jsonl().splitlines():
+        json.loads(line, parse_constant=lambda name: pytest.fail(name))
+    assert agent.ledger[0].calibrated == math.inf
+    assert agent.ledger.verify().ok
