@@ -175,12 +175,13 @@ def test_many_rewards_are_bounded_from_above() -> None:
     assert tree_cost(3, 1000) <= 1000**2 * 3
     capped = square_root(5)
     assert capped.spread_cost(1001) >= capped.spread_cost(1000)
-    growing = factor_cost((2, 4, 1), 2, None, 3)  # multipliers that grow: a bound, not the exact cost
-    exact = max(
-        sum(sum((1.0, 2.0, 0.5)[l - j] for j in chosen if 0 <= l - j < 3) ** 2 for l in range(12))  # noqa: E741
-        for chosen in combinations(range(8), 3)
-    )
-    assert float(growing) >= exact
+    for times in ((2, 4, 1), (256, 1, 1, 200), (4, 1, 1, 1, 4)):  # multipliers that grow: a bound, not the exact cost
+        for rewards in (2, 3):
+            exact = max(
+                sum(sum(times[l - j] for j in chosen if 0 <= l - j < len(times)) ** 2 for l in range(16))  # noqa: E741
+                for chosen in combinations(range(11), rewards)
+            )
+            assert factor_cost(times, times[0], None, rewards) >= Fraction(exact, times[0] ** 2)
     assert factor_cost((2, 1), 2, None, 10**9) == Fraction(9, 4) * (10**9 - 2) + Fraction(7, 2)
 
 

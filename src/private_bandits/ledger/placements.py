@@ -40,8 +40,9 @@ def factor_cost(multipliers: tuple[int, ...], unit: int, cap: int | None, reward
     most = rewards if cap is None else min(rewards, cap)
     falling = all(a >= b for a, b in pairwise(multipliers))
     if not falling or (cap is not None and rewards > MANY_OVER_FACTORS):
-        beside = sum(_shared(multipliers, unit, cap, 0, apart) for apart in range(1, min(most, len(multipliers))))
-        return min(rewards * (column + 2 * beside), rewards**2 * column)
+        # A reward shares most with those at the dearest distances, twice each, wherever they are.
+        distances = sorted((_shared(multipliers, unit, cap, 0, d) for d in range(1, len(multipliers))), reverse=True)
+        return min(rewards * (column + 2 * sum(distances[: most - 1])), rewards**2 * column)
     costs = [Fraction(0)]
     for last in range(1, most + 1):
         if cap is None and last > len(multipliers):  # from here on every reward adds the same
