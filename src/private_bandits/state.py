@@ -75,7 +75,7 @@ class Settings:
 
     @property
     def run_policy(self) -> Policy[Any]:
-        """The policy that is run, but for its budget: shaped for people, where the promise is for what they enforce."""
+        """The policy that is run, but for its budget: `Policy.for_people` where people tell several rewards."""
         if self.unit == "person" and self.one_reward_per_episode and self.max_rewards_per_person is not None:
             return self.policy.for_people(self.max_rewards_per_person)
         return self.policy

@@ -126,7 +126,7 @@ class Composition(ABC):
         """The most that a reward costs in all of its releases together, where one of multiplier one costs 1."""
 
     def person_cost(self, rewards: int, one_per_episode: bool) -> Fraction:
-        """The most that so many rewards of one person ever cost, in the same units, wherever they are placed.
+        """Return the most that so many rewards of one person ever cost, in the same units, wherever they are placed.
 
         No placement costs more than all of them in one episode (docs/guarantees.md). one_per_episode: the agent takes
         no second reward of a person in an episode.
@@ -135,7 +135,7 @@ class Composition(ABC):
 
     @abstractmethod
     def spread_cost(self, rewards: int) -> Fraction:
-        """The same, with one of them in an episode at most."""
+        """Return the same for rewards of which one at most is in an episode."""
 
 
 class Independent(Composition):
