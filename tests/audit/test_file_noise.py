@@ -66,7 +66,7 @@ def run(path: Path, policy: Any, steps: int, seed: int, people: int = 0, **optio
             who: dict[str, Any] = {"person": f"person {dice.randrange(people)}"} if people else {}
             offers = [[dice.uniform(-0.5, 0.5) for _ in range(2)] for _ in range(3)]
             decision = agent.ask(**who) if policy.arm_names else agent.ask(actions=offers, **who)
-            reward = float(dice.random() < 0.5)
+            reward = float(dice.random() < 0.5) * 1.5  # the agent clips it
             agent.tell(decision, reward)
             log.append((decision.arm if policy.arm_names else offers[decision.action], reward, *who.values()))
     return log

@@ -87,7 +87,11 @@ class FileNoise:
     def __str__(self) -> str:
         lines = [PRIVATE]
         lines += [f"VIOLATION: {flaw.title}. {flaw.evidence}" for flaw in self.flaws]
-        if not self.flaws:
+        if self.flaws:
+            lines.append(
+                "Outcomes that are not exactly those that were told explain it too: check them first."
+            )
+        else:
             lines.append("The noise is consistent with what the ledger says.")
         lines.append(
             f"{self.draws} draws in {self.releases} releases, {self.tests} tests, smallest p-value {self.smallest:.2g} "
@@ -209,7 +213,7 @@ def _replayed(settings: Settings, opening: str, rows: Sequence[Release], log: Lo
 def _tell_all(bandit: Bandit, log: Log) -> None:
     """Tell every outcome of a log, for the arm that was played."""
     names, limited = bandit.policy.arm_names, bandit.settings.max_rewards_per_person is not None
-    rewards = log.rewards(bandit.settings.reward_range)
+    rewards = log.told_rewards()
     people: Sequence[str | None] = log.people() if limited else [None] * log.rows
     actions = log.actions(names) if names else [0] * log.rows
     for i in range(log.rows):

@@ -43,9 +43,13 @@ class Log:
         """Return the rows from `first` on, without `last`, counted from 0."""
         return Log({name: values[first:last] for name, values in self.columns.items()}, last - first)
 
+    def told_rewards(self) -> list[float]:
+        """Rewards as numbers, whatever their range: as they were told to an agent, which clips them."""
+        return self._numbers("reward")
+
     def rewards(self, bounds: RewardRange) -> list[float]:
         """Rewards as numbers. Refused outside of the range: then the log is in another unit."""
-        found = self._numbers("reward")
+        found = self.told_rewards()
         for row, reward in enumerate(found):
             if not bounds.low <= reward <= bounds.high:
                 raise InvalidInput(
