@@ -22,6 +22,7 @@ import numpy as np
 from private_bandits.arrays import Floats, Integers
 from private_bandits.policies import (
     DPSE,
+    AdaCIMED,
     AdaCOFUL,
     AdaCOFULPrivate,
     AdaCUCB,
@@ -101,6 +102,12 @@ def _finite() -> Any:
     return finite
 
 
+def _imed() -> Any:
+    from private_bandits.simulation import imed
+
+    return imed
+
+
 def _elimination() -> Any:
     from private_bandits.simulation import elimination
 
@@ -144,6 +151,7 @@ def _contextual_steps() -> Any:
 
 
 DOUBLING = Engine(_finite, seconds_a_run=1e-4)
+REMEMBERING = Engine(_imed, seconds_a_run=3e-4)
 ELIMINATION = Engine(_elimination, seconds_a_run=1e-4)
 PHASES = Engine(_linear, seconds_a_run=3e-3)
 TREES = Engine(_trees, seconds_a_step=1e-7, steps=STEPS)
@@ -171,6 +179,7 @@ _INDEX = Served(
 SERVED: dict[type, Served] = {
     IndexPolicy: _INDEX,
     AdaCUCB: _INDEX,
+    AdaCIMED: Served(REMEMBERING, None),
     PhasedElimination: Served(PHASES),
     DPSE: Served(ELIMINATION),
     TreeUCB: Served(TREES),
