@@ -18,7 +18,7 @@ from private_bandits.ledger import Release
 from private_bandits.mechanism.factor import Factor
 from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy
 from private_bandits.policies.geometric import LEAST_GROWTH, MOST_GROWTH, GeometricMemory
-from private_bandits.policies.imed_index import LARGEST_MEAN, bound_of_cost, bounds_of_costs, cost, costs
+from private_bandits.policies.imed_index import LARGEST_MEAN, TIE, bound_of_cost, bounds_of_costs, cost, costs
 from private_bandits.policies.tails import interval
 from private_bandits.policies.waiting import foremost
 
@@ -150,8 +150,8 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
         """The arm of the least index, the first of several; an arm without a release comes first.
 
         The index has no clock: were the rewards of the chosen arm late, nothing would change. So where the arm's open
-        decisions and its rewards that arrived fill its episode already, they count as if they were released. The same
-        goes for decisions that were given up since the last release.
+        decisions and its rewards that arrived fill its episode already, they count as if they were released. If the arm
+        had decisions for a whole episode since the last release of any arm, those given up so far count too.
         """
         choice = state.choice
         if choice is None:
@@ -180,13 +180,14 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
             (bound_of_cost(mean, best, state.rewards[arm], state.noise[arm]) / self.beta + logs[arm], arm)
             for arm, mean in enumerate(means)
         )
-        least = (math.inf, 0)
+        least, found = math.inf, []
         for bound, arm in bounds:
-            if bound > least[0]:
+            if bound > least + TIE:
                 break
             own = cost(means[arm], best, state.rewards[arm], state.noise[arm]) / self.beta + logs[arm]
-            least = min(least, (own, arm))
-        return least[1]
+            least = min(least, own)
+            found.append((arm, own))
+        return min(arm for arm, own in found if own <= least + TIE)
 
     def _least_of_many(self, state: ImedState) -> int:
         """The same with arrays: J of the arms of the least bounds, and of all if these do not decide."""
@@ -196,10 +197,10 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
         arms = np.sort(np.argpartition(bounds, FEW)[:FEW])
         rest = np.delete(bounds, arms).min()
         own = self._indices(state, arms, best)
-        if not own.min() < rest:
+        if not own.min() + TIE < rest:
             arms = np.arange(len(means))
             own = self._indices(state, arms, best)
-        return int(arms[own.argmin()])
+        return int(arms[(own <= own.min() + TIE).argmax()])
 
     def _indices(self, state: ImedState, arms: Any, best: float) -> Floats:
         """The index of some arms, of many."""
@@ -221,7 +222,7 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
         self, state: ImedState, waiting: Sequence[int], arrived: Mapping[int, int], step: int
     ) -> int:
         """Find what is to be played where decisions are open or were given up."""
-        choice, since = state.choice, step - state.step
+        choice = state.choice
         assert choice is not None
         if waiting[choice] + arrived[choice] < state.needs[choice] and step < state.until:
             return choice
@@ -234,7 +235,7 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
             return own[arm] + math.log(released + ahead)
 
         if step >= state.until:
-            given_up = since - sum(waiting) - sum(arrived.values())
+            given_up = step - 1 - sum(state.released) - sum(waiting) - sum(arrived.values())
             if given_up > 0:
                 return self._choose_without(state, given_up, waiting, arrived, index)
         found = foremost(waiting, state, state.version, partial(range, len(own)), index)
@@ -249,10 +250,10 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
         arrived: Mapping[int, int],
         index: Callable[[int, int], float],
     ) -> int:
-        """Find what is to be played after so many decisions came to nothing since the last release.
+        """Find what is to be played where so many decisions came to nothing.
 
         Nobody notes of which arms they were. They count as if they had been made one episode after the other, each for
-        the arm of the least index.
+        the arm of the least index: so they raise the indices that are least, and no arm is asked without end.
         """
         lost = [0] * len(waiting)
         heap = [(index(arm, 0), arm) for arm in range(len(waiting))]

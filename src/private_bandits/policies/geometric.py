@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+
 from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
 from private_bandits.mechanism.factor import UNIT, Factor
@@ -112,4 +114,4 @@ class GeometricMemory:
 def _readings(lengths: tuple[int, ...], noise: float, factor: Factor | None) -> Readings:
     found = combination_weights(lengths, (noise,) * len(lengths), factor)
     of_rewards = found.weights if factor is None else found.weights @ factor.matrix(len(lengths))
-    return Readings(found.weights, found.spread, abs(of_rewards) @ lengths)
+    return Readings(found.weights, found.spread, np.abs(of_rewards) @ np.array(lengths, float))

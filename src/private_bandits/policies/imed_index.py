@@ -23,7 +23,9 @@ from private_bandits.arrays import Floats
 
 LARGEST_MEAN = 1 - 1e-9
 """Means of rewards in [0, 1] are taken for no larger: kl is infinite at 1."""
-_CLOSE = 1e-10
+TIE = 1e-9
+"""Indices that differ by no more are equal, and the first arm has precedence: rounding does not decide."""
+_CLOSE = 1e-7
 _MOST_ROUNDS = 100
 _SAFELY = 1 - 1e-9
 

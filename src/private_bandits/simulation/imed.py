@@ -15,7 +15,7 @@ from private_bandits.arrays import Floats, Integers
 from private_bandits.environments import FiniteEnvironment
 from private_bandits.mechanism.factor import INDEPENDENT
 from private_bandits.policies.adac_imed import AdaCIMED
-from private_bandits.policies.imed_index import LARGEST_MEAN, bounds_of_costs, costs
+from private_bandits.policies.imed_index import LARGEST_MEAN, TIE, bounds_of_costs, costs
 from private_bandits.progress import Report
 from private_bandits.simulation.finite import Runs, curves_of, part_of
 from private_bandits.simulation.simulated_noise import release_variance
@@ -73,18 +73,18 @@ class RememberedReleases(Runs):
         self.means[here] = np.einsum("ij,ij->i", self.of_sums[place, :known], self.sums[*here, :known])
         self.means[here] += np.einsum("ij,ij->i", self.of_noise[place, :known], self.noises[*here, :known])
         self.rewards[here], self.noise[here], self.logs[here] = self.read[:, place]
-        self.done[here] += 1
+        self.done[here] += count > 0  # a run that is over stays where it is
 
     def choose(self) -> Integers:
         """Find the arm of the least index, with J computed only where a bound below it leaves the choice open."""
         best = self.means.max(axis=0).clip(0.0, LARGEST_MEAN)
         index = bounds_of_costs(self.means, best, self.rewards, self.noise) / self.beta + self.logs
         leading = np.where(self.means >= best, self.logs, np.inf).min(axis=0)
-        arm, row = np.nonzero((index <= leading) & (self.means < best))
+        arm, row = np.nonzero((index <= leading + TIE) & (self.means < best))
         here = (arm, row)
         own = costs(self.means[here], best[row], self.rewards[here], self.noise[here])
         index[here] = own / self.beta[row] + self.logs[here]
-        return np.asarray(index.argmin(axis=0))
+        return np.asarray((index <= index.min(axis=0) + TIE).argmax(axis=0))
 
 
 class _Table:
