@@ -18,7 +18,16 @@ from private_bandits.ledger import Release
 from private_bandits.mechanism.factor import Factor
 from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy
 from private_bandits.policies.geometric import LEAST_GROWTH, MOST_GROWTH, GeometricMemory
-from private_bandits.policies.imed_index import LARGEST_MEAN, TIE, bound_of_cost, bounds_of_costs, cost, costs
+from private_bandits.policies.imed_index import (
+    LARGEST_MEAN,
+    TIE,
+    all_discounted,
+    bound_of_cost,
+    bounds_of_costs,
+    cost,
+    costs,
+    discounted,
+)
 from private_bandits.policies.tails import interval
 from private_bandits.policies.waiting import foremost
 
@@ -55,7 +64,7 @@ class ImedState:
         self.unseen = 0  # all arms before this one have a release
         self.choice: int | None = None  # what is to be played, if no decision is open; None: not computed
         self.until = 0  # the decision before which that holds, whatever was given up
-        self.costs: list[float] | None = None  # J of every arm, where it was needed
+        self.costs: list[float] | None = None  # of every arm, where they were needed
         self.columns: Floats | None = None  # what they follow from
         self.version = 0  # grows with each release
 
@@ -82,10 +91,11 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
     that holds its earlier episodes again, discounted (geometric.py). All releases of an arm are read together, with
     weights of least variance. For means m scaled to [0, 1], q the largest of them, the arm is played with the least
 
-        J / beta + log N        J = inf over y in [m, q] of n kl(y, q) + (y - m)^2 / (2 v)
+        J (1 - e^(-J/4)) / beta + log N        J = inf over y in [m, q] of n kl(y, q) + (y - m)^2 / (2 v)
 
     N: rewards released of the arm, n: as many plain rewards as its mean is worth, v: variance of the noise in it.
-    J / beta is what it costs to believe that the arm is as good as the best (imed_index.py).
+    J is what it costs to believe that the arm is as good as the best (imed_index.py); small costs are discounted, as
+    they may be bad luck.
 
     Args:
         n_arms: how many arms there are; or their names, as `arms`.
@@ -100,7 +110,7 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
     >>> from private_bandits import zCDP
     >>> policy = AdaCIMED(arms=["aspirin", "placebo"], budget=zCDP(0.1))
     >>> policy.arm_names, policy.memory.lengths(policy.memory.opening, 4)
-    (('aspirin', 'placebo'), (18, 4, 6, 7))
+    (('aspirin', 'placebo'), (16, 4, 5, 6))
     """
 
     name: ClassVar[str] = "adac-imed"
@@ -177,14 +187,14 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
         best = min(max(max(means), 0.0), LARGEST_MEAN)
         logs = [math.log(released) for released in state.released]
         bounds = sorted(
-            (bound_of_cost(mean, best, state.rewards[arm], state.noise[arm]) / self.beta + logs[arm], arm)
+            (discounted(bound_of_cost(mean, best, state.rewards[arm], state.noise[arm])) / self.beta + logs[arm], arm)
             for arm, mean in enumerate(means)
         )
         least, found = math.inf, []
         for bound, arm in bounds:
             if bound > least + TIE:
                 break
-            own = cost(means[arm], best, state.rewards[arm], state.noise[arm]) / self.beta + logs[arm]
+            own = discounted(cost(means[arm], best, state.rewards[arm], state.noise[arm])) / self.beta + logs[arm]
             least = min(least, own)
             found.append((arm, own))
         return min(arm for arm, own in found if own <= least + TIE)
@@ -193,7 +203,7 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
         """The same with arrays: J of the arms of the least bounds, and of all if these do not decide."""
         means, rewards, noise, logs = self._columns(state)
         best = min(max(float(means.max()), 0.0), LARGEST_MEAN)
-        bounds = bounds_of_costs(means, best, rewards, noise) / self.beta + logs
+        bounds = all_discounted(bounds_of_costs(means, best, rewards, noise)) / self.beta + logs
         arms = np.sort(np.argpartition(bounds, FEW)[:FEW])
         rest = np.delete(bounds, arms).min()
         own = self._indices(state, arms, best)
@@ -205,7 +215,7 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
     def _indices(self, state: ImedState, arms: Any, best: float) -> Floats:
         """The index of some arms, of many."""
         means, rewards, noise, logs = self._columns(state)[:, arms]
-        return costs(means, np.full(len(means), best), rewards, noise) / self.beta + logs
+        return all_discounted(costs(means, np.full(len(means), best), rewards, noise)) / self.beta + logs
 
     def _columns(self, state: ImedState) -> Floats:
         """What the indices follow from: means in [0, 1], the rewards they are worth, noise, log of those released."""
@@ -270,13 +280,13 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
             heapreplace(heap, (index(arm, lost[arm]), arm))
 
     def _costs(self, state: ImedState) -> list[float]:
-        """J / beta of every arm; 0 of those without a release."""
+        """What counts of every arm's cost, over beta; 0 of those without a release."""
         if state.costs is None:
             means, rewards, noise, _ = self._columns(state)
             seen = np.array(state.released) > 0
             best = min(max(float(means.max(where=seen, initial=0.0)), 0.0), LARGEST_MEAN)
-            found = costs(means, np.full(len(means), best), np.where(seen, rewards, 1.0), noise) / self.beta
-            state.costs = np.where(seen, found, 0.0).tolist()
+            found = costs(means, np.full(len(means), best), np.where(seen, rewards, 1.0), noise)
+            state.costs = np.where(seen, all_discounted(found) / self.beta, 0.0).tolist()
         return state.costs
 
     # Learning.

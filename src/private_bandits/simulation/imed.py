@@ -15,7 +15,7 @@ from private_bandits.arrays import Floats, Integers
 from private_bandits.environments import FiniteEnvironment
 from private_bandits.mechanism.factor import INDEPENDENT
 from private_bandits.policies.adac_imed import AdaCIMED
-from private_bandits.policies.imed_index import LARGEST_MEAN, TIE, bounds_of_costs, costs
+from private_bandits.policies.imed_index import LARGEST_MEAN, TIE, all_discounted, bounds_of_costs, costs
 from private_bandits.progress import Report
 from private_bandits.simulation.finite import Runs, curves_of, part_of
 from private_bandits.simulation.simulated_noise import release_variance
@@ -78,12 +78,12 @@ class RememberedReleases(Runs):
     def choose(self) -> Integers:
         """Find the arm of the least index, with J computed only where a bound below it leaves the choice open."""
         best = self.means.max(axis=0).clip(0.0, LARGEST_MEAN)
-        index = bounds_of_costs(self.means, best, self.rewards, self.noise) / self.beta + self.logs
+        index = all_discounted(bounds_of_costs(self.means, best, self.rewards, self.noise)) / self.beta + self.logs
         leading = np.where(self.means >= best, self.logs, np.inf).min(axis=0)
         arm, row = np.nonzero((index <= leading + TIE) & (self.means < best))
         here = (arm, row)
         own = costs(self.means[here], best[row], self.rewards[here], self.noise[here])
-        index[here] = own / self.beta[row] + self.logs[here]
+        index[here] = all_discounted(own) / self.beta[row] + self.logs[here]
         return np.asarray((index <= index.min(axis=0) + TIE).argmax(axis=0))
 
 
