@@ -239,7 +239,7 @@ def test_estimates_are_of_all_rewards() -> None:
         agent.tell(decision, reward)
         told[decision.action].append(reward)
     for arm, estimate in enumerate(agent.estimates(delta=0.1)):
-        assert estimate.rewards > 0
+        assert estimate.mean is not None
         assert estimate.mean == pytest.approx(np.mean(told[arm][: estimate.rewards]), abs=1e-6)
         odds = math.log(4 * (j := len(bandit_of(agent).public.policy.values[arm])) * (j + 1) / 0.1)
         assert estimate.high == pytest.approx(min(2.0, estimate.mean + 4 * math.sqrt(odds / (2 * estimate.rewards))))

@@ -279,7 +279,7 @@ def test_an_interrupt_in_the_middle_of_the_search_costs_no_arm() -> None:
     """Before each of its lines: the next answer is right all the same."""
     waiting, owner = Waiting(5), object()
 
-    def search() -> tuple[int, int] | None:
+    def search() -> tuple[float, int] | None:
         return foremost(waiting, owner, 0, lambda: range(5), waiting.__getitem__)
 
     line, came = 1, 0

@@ -215,7 +215,8 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
     def _indices(self, state: ImedState, arms: Any, best: float) -> Floats:
         """The index of some arms, of many."""
         means, rewards, noise, logs = self._columns(state)[:, arms]
-        return all_discounted(costs(means, np.full(len(means), best), rewards, noise)) / self.beta + logs
+        found: Floats = all_discounted(costs(means, np.full(len(means), best), rewards, noise)) / self.beta + logs
+        return found
 
     def _columns(self, state: ImedState) -> Floats:
         """What the indices follow from: means in [0, 1], the rewards they are worth, noise, log of those released."""
@@ -228,9 +229,7 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
         low, width = state.low, state.high - state.low
         return [(mean - low) / width for mean in state.means]
 
-    def _choose_with_open(
-        self, state: ImedState, waiting: Sequence[int], arrived: Mapping[int, int], step: int
-    ) -> int:
+    def _choose_with_open(self, state: ImedState, waiting: Sequence[int], arrived: Mapping[int, int], step: int) -> int:
         """Find what is to be played where decisions are open or were given up."""
         choice = state.choice
         assert choice is not None

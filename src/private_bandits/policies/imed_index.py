@@ -100,19 +100,16 @@ def bound_of_cost(mean: float, best: float, rewards: float, noise: float) -> flo
     """
     if mean >= best:
         return 0.0
-    if best <= 0.5:
-        varies = best * (1.0 - best)
-    else:
-        varies = mean * (1.0 - mean) if mean > 0.5 else 0.25
-    variance = noise + varies / rewards
+    largest = min(max(mean, 0.5), best)  # of x(1 - x), from the mean to the best
+    variance = noise + largest * (1.0 - largest) / rewards
     return _SAFELY * (best - mean) ** 2 / (2.0 * variance) if variance else 0.0
 
 
 def bounds_of_costs(means: Floats, best: Floats | float, rewards: Floats, noise: Floats) -> Floats:
     """The same for arrays, element by element."""
-    varies = np.where(best <= 0.5, best * (1.0 - best), np.where(means > 0.5, means * (1.0 - means), 0.25))
+    largest = np.minimum(np.maximum(means, 0.5), best)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = _SAFELY * (best - means) ** 2 / (2.0 * (noise + varies / rewards))
+        found = _SAFELY * (best - means) ** 2 / (2.0 * (noise + largest * (1.0 - largest) / rewards))
     return np.where((means < best) & np.isfinite(found), found, 0.0)
 
 
