@@ -38,13 +38,13 @@ _BLOCK = 32
 
 
 @lru_cache(maxsize=64)
-def geometric_factor(growth: float) -> Factor:
+def geometric_factor(growth: float, decay: float = DECAY) -> Factor:
     """Return the multipliers of releases whose episodes grow by `growth`.
 
     >>> geometric_factor(2.0)
     Factor(multipliers=(256, 91, 32, 11, 4), unit=256, cap=None)
     """
-    ratio = growth**-DECAY
+    ratio = growth**-decay
     taps = math.floor(math.log(CUT) / math.log(ratio)) + 1
     return Factor(tuple(max(1, round(UNIT * ratio**k)) for k in range(taps)), UNIT)
 
@@ -74,7 +74,9 @@ class GeometricMemory:
     factor: Factor | None
 
     @classmethod
-    def for_budget(cls, budget: Budget, growth: float) -> GeometricMemory:
+    def for_budget(
+        cls, budget: Budget, growth: float, opening: float = OPENING, decay: float = DECAY
+    ) -> GeometricMemory:
         """Return the plan that keeps a budget: the less noise, the shorter the first episode.
 
         >>> from private_bandits import zCDP
@@ -82,8 +84,8 @@ class GeometricMemory:
         49
         """
         b = budget.variance_factor
-        opening = max(1, min(LONGEST_OPENING, round(OPENING * math.sqrt(b))))
-        return cls(growth, opening, geometric_factor(growth) if b else None)
+        first = max(1, min(LONGEST_OPENING, round(opening * math.sqrt(b))))
+        return cls(growth, first, geometric_factor(growth, decay) if b else None)
 
     def length(self, released: int) -> int:
         """Return the rewards in the next release of an arm of which so many were released.
