@@ -31,9 +31,10 @@ DOUBT = 4.0
 """Costs of about this size are discounted: chosen by the study in benchmarks/imed.py."""
 TIE = 1e-9
 """Indices that differ by no more are equal, and the first arm has precedence: rounding does not decide."""
-_CLOSE = 1e-7
+SAFELY = 1 - 1e-9
+"""Bounds are multiplied by this, for what rounding may do to them."""
+_CLOSE = 1e-5
 _MOST_ROUNDS = 100
-_SAFELY = 1 - 1e-9
 
 
 def cost(mean: float, best: float, rewards: float, noise: float) -> float:
@@ -53,8 +54,9 @@ def cost(mean: float, best: float, rewards: float, noise: float) -> float:
     if rewards == math.inf:
         return (best - mean) ** 2 / (2.0 * noise)
     scale = rewards * noise
+    inside = min(max(mean, 0.0), 1.0)
     low, high = 0.0, (best - mean) / scale
-    d = min(high, (best - mean) / (scale + best * (1.0 - best) + 1e-3))
+    d = (best - mean) / (scale + 0.5 * (best * (1.0 - best) + inside * (1.0 - inside)))
     for _ in range(_MOST_ROUNDS):
         tilted = best * math.exp(-d)
         y = tilted / (1.0 - best + tilted)
@@ -64,11 +66,10 @@ def cost(mean: float, best: float, rewards: float, noise: float) -> float:
         else:
             high = d
         step = above / (scale + y * (1.0 - y))
-        if not low <= d - step <= high:
-            step = d - 0.5 * (low + high)
-        d -= step
         if abs(step) <= _CLOSE * (1.0 + d):
+            d -= step
             break
+        d = d - step if low < d - step < high else 0.5 * (low + high)
     return max(0.0, -rewards * (d * mean + 0.5 * scale * d * d + math.log1p(best * math.expm1(-d))))
 
 
@@ -102,14 +103,14 @@ def bound_of_cost(mean: float, best: float, rewards: float, noise: float) -> flo
         return 0.0
     largest = min(max(mean, 0.5), best)  # of x(1 - x), from the mean to the best
     variance = noise + largest * (1.0 - largest) / rewards
-    return _SAFELY * (best - mean) ** 2 / (2.0 * variance) if variance else 0.0
+    return SAFELY * (best - mean) ** 2 / (2.0 * variance) if variance else 0.0
 
 
 def bounds_of_costs(means: Floats, best: Floats | float, rewards: Floats, noise: Floats) -> Floats:
     """The same for arrays, element by element."""
     largest = np.minimum(np.maximum(means, 0.5), best)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = _SAFELY * (best - means) ** 2 / (2.0 * (noise + largest * (1.0 - largest) / rewards))
+        found = SAFELY * (best - means) ** 2 / (2.0 * (noise + largest * (1.0 - largest) / rewards))
     return np.where((means < best) & np.isfinite(found), found, 0.0)
 
 
@@ -120,37 +121,49 @@ def costs(means: Floats, best: Floats, rewards: Floats, noise: Floats) -> Floats
     >>> costs(*arms).round(4).tolist()
     [2.0136, 0.0, 2.0]
     """
-    found = np.zeros(means.shape)
-    certain = (means < best) & (noise == 0.0)
+    return costs_and_slopes(means, best, rewards, noise)[0]
+
+
+def costs_and_slopes(means: Floats, best: Floats, rewards: Floats, noise: Floats) -> Floats:
+    """Return J and its slope in q, as two rows of one array. J is convex in q: no tangent is above it."""
+    found = np.zeros((2, *means.shape))
+    below = means < best
+    certain, noisy = below & (noise == 0.0), below & (noise > 0.0)
     if certain.any():
-        found[certain] = rewards[certain] * _divergences(means[certain].clip(0.0, 1.0), best[certain])
-    noisy = np.flatnonzero((means < best) & (noise > 0.0))
-    if len(noisy):
-        found.reshape(-1)[noisy] = _noisy_costs(*(part.reshape(-1)[noisy] for part in (means, best, rewards, noise)))
+        p, q, n = means[certain].clip(0.0, 1.0), best[certain], rewards[certain]
+        found[:, certain] = n * _divergences(p, q), n * (q - p) / (q * (1.0 - q))
+    if noisy.any():
+        found[:, noisy] = _noisy_costs(*(part[noisy] for part in (means, best, rewards, noise)))
     return found
 
 
-def _noisy_costs(means: Floats, best: Floats, rewards: Floats, noise: Floats) -> Floats:
-    """J where there is noise and the mean is below the best: Newton's steps, kept within what is known of the root."""
+def _noisy_costs(means: Floats, best: Floats, rewards: Floats, noise: Floats) -> tuple[Floats, Floats]:
+    """The same where there is noise and the mean is below: Newton's steps, kept within what is known of the root."""
     gap, gaussian = best - means, np.isinf(rewards)
     rewards = np.where(gaussian, 1.0, rewards)
     scale = rewards * noise
-    low, high = np.zeros(means.shape), gap / scale
-    d = np.minimum(high, gap / (scale + best * (1.0 - best) + 1e-3))
+    inside = means.clip(0.0, 1.0)
+    d = gap / (scale + 0.5 * (best * (1.0 - best) + inside * (1.0 - inside)))
+    left, parts = np.arange(len(d)), np.array([best, scale, means, np.zeros(len(d)), gap / scale, d])
     for _ in range(_MOST_ROUNDS):
-        tilted = best * np.exp(-d)
-        y = tilted / (1.0 - best + tilted)
-        above = scale * d - y + means
+        q, factor, m, low, high, now = parts
+        tilted = q * np.exp(-now)
+        y = tilted / (1.0 - q + tilted)
+        above = factor * now - y + m
         below = above < 0.0
-        low, high = np.where(below, d, low), np.where(below, high, d)
-        moved = d - above / (scale + y * (1.0 - y))
-        moved = np.where((moved < low) | (moved > high), 0.5 * (low + high), moved)
-        close = np.abs(moved - d) <= _CLOSE * (1.0 + d)
-        d = moved
-        if close.all():
+        low[:], high[:] = np.where(below, now, low), np.where(below, high, now)
+        step = above / (factor + y * (1.0 - y))
+        moved = now - step
+        unsure = np.abs(step) > _CLOSE * (1.0 + now)
+        now[:] = np.where(unsure & ((moved <= low) | (moved >= high)), 0.5 * (low + high), moved)
+        d[left] = now
+        left, parts = left[unsure], parts[:, unsure]
+        if not len(left):
             break
-    found = -rewards * (d * means + 0.5 * scale * d * d + np.log1p(best * np.expm1(-d)))
-    return np.asarray(np.where(gaussian, gap**2 / (2.0 * noise), np.maximum(found, 0.0)))
+    fall = np.expm1(-d)
+    found = np.maximum(-rewards * (d * means + 0.5 * scale * d * d + np.log1p(best * fall)), 0.0)
+    slopes = -rewards * fall / (1.0 + best * fall)
+    return np.where(gaussian, gap**2 / (2.0 * noise), found), np.where(gaussian, gap / noise, slopes)
 
 
 def _divergences(p: Floats, q: Floats) -> Floats:

@@ -15,7 +15,14 @@ from private_bandits.arrays import Floats, Integers
 from private_bandits.environments import FiniteEnvironment
 from private_bandits.mechanism.factor import INDEPENDENT
 from private_bandits.policies.adac_imed import AdaCIMED
-from private_bandits.policies.imed_index import LARGEST_MEAN, TIE, all_discounted, bounds_of_costs, costs
+from private_bandits.policies.imed_index import (
+    LARGEST_MEAN,
+    SAFELY,
+    TIE,
+    all_discounted,
+    bounds_of_costs,
+    costs_and_slopes,
+)
 from private_bandits.progress import Report
 from private_bandits.simulation.finite import Runs, curves_of, part_of
 from private_bandits.simulation.simulated_noise import release_variance
@@ -47,6 +54,8 @@ class RememberedReleases(Runs):
         self.means = np.zeros((arms, total))
         self.done = np.zeros((arms, total), dtype=np.int64)
         self.rewards, self.noise, self.logs = (np.ones((arms, total)) for _ in range(3))
+        # J of each arm and its slope in q, as they were last computed, for this q; zeros since the arm's last release.
+        self.costs, self.slopes, self.at = (np.zeros((arms, total)) for _ in range(3))
         self.sums, self.noises = (np.zeros((arms, total, releases)) for _ in range(2))
 
     def leave_out_finished(self) -> None:
@@ -56,7 +65,7 @@ class RememberedReleases(Runs):
             return
         for name in ("run", "time", "regret", "beta", "begin"):
             setattr(self, name, getattr(self, name)[left])
-        for name in ("means", "done", "rewards", "noise", "logs", "sums", "noises"):
+        for name in ("means", "done", "rewards", "noise", "logs", "costs", "slopes", "at", "sums", "noises"):
             setattr(self, name, getattr(self, name)[:, left])
         self.row = np.arange(len(left))
 
@@ -73,16 +82,23 @@ class RememberedReleases(Runs):
         self.means[here] = np.einsum("ij,ij->i", self.of_sums[place, :known], self.sums[*here, :known])
         self.means[here] += np.einsum("ij,ij->i", self.of_noise[place, :known], self.noises[*here, :known])
         self.rewards[here], self.noise[here], self.logs[here] = self.read[:, place]
+        self.costs[here] = self.slopes[here] = 0.0
         self.done[here] += count > 0  # a run that is over stays where it is
 
     def choose(self) -> Integers:
-        """Find the arm of the least index, with J computed only where a bound below it leaves the choice open."""
+        """Find the arm of the least index, with J computed only where bounds below it leave the choice open.
+
+        One bound needs no search, and the other is the tangent of what was computed before.
+        """
         best = self.means.max(axis=0).clip(0.0, LARGEST_MEAN)
-        index = all_discounted(bounds_of_costs(self.means, best, self.rewards, self.noise)) / self.beta + self.logs
+        before = self.costs + self.slopes * (best - self.at)
+        bounds = np.maximum(bounds_of_costs(self.means, best, self.rewards, self.noise), before * SAFELY)
+        index = all_discounted(bounds) / self.beta + self.logs
         leading = np.where(self.means >= best, self.logs, np.inf).min(axis=0)
         arm, row = np.nonzero((index <= leading + TIE) & (self.means < best))
         here = (arm, row)
-        own = costs(self.means[here], best[row], self.rewards[here], self.noise[here])
+        own, slopes = costs_and_slopes(self.means[here], best[row], self.rewards[here], self.noise[here])
+        self.costs[here], self.slopes[here], self.at[here] = own, slopes, best[row]
         index[here] = all_discounted(own) / self.beta[row] + self.logs[here]
         return np.asarray((index <= index.min(axis=0) + TIE).argmax(axis=0))
 
