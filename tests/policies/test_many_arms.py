@@ -289,6 +289,7 @@ def test_an_interrupt_in_the_middle_of_the_search_costs_no_arm() -> None:
         else:
             line = 1
         found = search()
+        assert found is not None
         assert found == min((count, arm) for arm, count in enumerate(waiting))
         waiting[found[1]] += 1
         for arm in (turn % 5, turn * 2 % 5):

@@ -7,7 +7,7 @@ import pytest
 
 import private_bandits as pb
 from private_bandits.budget import Budget
-from private_bandits.simulation import imed, steps
+from private_bandits.simulation import steps
 from private_bandits.simulation.engines import ONE_BY_ONE, REMEMBERING, engine_for
 from tests.simulation.test_finite import Certain, regret_by_step, same_distribution
 
@@ -49,14 +49,18 @@ def test_same_distribution_as_the_agent(budget: Budget) -> None:
     assert same_distribution(slow, fast.final["p"])
 
 
-def test_runs_that_wait_for_their_turn_are_as_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    policies = {str(rho): pb.AdaCIMED(3, pb.zCDP(rho), beta=1 + rho) for rho in (0.1, 1.0)}
+def test_policies_that_remember_differently_run_side_by_side() -> None:
+    """With other growths and other budgets, and without noise: the same numbers as alone, but for rounding."""
+    policies = {
+        "much": pb.AdaCIMED(3, pb.zCDP(0.1), growth=1.1),
+        "little": pb.AdaCIMED(3, pb.zCDP(1.0), growth=2.0, beta=1.5),
+        "nothing": pb.AdaCIMED(3, pb.NoPrivacy()),
+    }
     environment = pb.Bernoulli([0.4, 0.6, 0.5])
-    whole = pb.simulate(policies, environment, 10**4, runs=2000, seed=1).final
-    monkeypatch.setattr(imed, "ROOM", 2**16)
-    parts = pb.simulate(policies, environment, 10**4, runs=2000, seed=2).final
-    for name in policies:
-        assert same_distribution(whole[name].tolist(), parts[name])
+    together = pb.simulate(policies, environment, 10**4, runs=200, seed=1).final
+    for name, policy in policies.items():
+        alone = pb.simulate({name: policy}, environment, 10**4, runs=200, seed=1).final[name]
+        np.testing.assert_allclose(together[name], alone)
 
 
 def test_the_engine_serves_the_policy_and_no_other() -> None:

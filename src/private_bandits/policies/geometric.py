@@ -22,7 +22,7 @@ import numpy as np
 from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
 from private_bandits.mechanism.factor import UNIT, Factor
-from private_bandits.policies.release_memory import MeanError, combination_weights
+from private_bandits.policies.release_memory import CombinationWeights, MeanError, combination_weights
 
 OPENING = 7.0
 """Rewards in an arm's first episode, for a noise of standard deviation one: 4.9/sqrt(rho) for zCDP. Noise then moves
@@ -52,13 +52,21 @@ def geometric_factor(growth: float, decay: float = DECAY) -> Factor:
 class Readings(NamedTuple):
     """How the first j releases of an arm are read, for every j: row j - 1.
 
-    weights: of each release, in the mean. spread: how far that mean strays, in units of the reward range.
     sizes: the sum over rewards of the size of their weight: one, unless a weight is negative.
     """
 
-    weights: Floats
-    spread: MeanError
+    combination: CombinationWeights
     sizes: Floats
+
+    @property
+    def weights(self) -> Floats:
+        """Of each release, in the mean."""
+        return self.combination.weights
+
+    @property
+    def spread(self) -> MeanError:
+        """How far that mean strays, in units of the reward range."""
+        return self.combination.spread
 
 
 @dataclass(frozen=True)
@@ -119,4 +127,4 @@ class GeometricMemory:
 def _readings(lengths: tuple[int, ...], noise: float, factor: Factor | None) -> Readings:
     found = combination_weights(lengths, (noise,) * len(lengths), factor)
     of_rewards = found.weights if factor is None else found.weights @ factor.matrix(len(lengths))
-    return Readings(found.weights, found.spread, np.abs(of_rewards) @ np.array(lengths, float))
+    return Readings(found, np.abs(of_rewards) @ np.array(lengths, float))

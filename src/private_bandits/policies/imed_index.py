@@ -121,7 +121,7 @@ def costs(means: Floats, best: Floats, rewards: Floats, noise: Floats) -> Floats
     >>> costs(*arms).round(4).tolist()
     [2.0136, 0.0, 2.0]
     """
-    return costs_and_slopes(means, best, rewards, noise)[0]
+    return np.asarray(costs_and_slopes(means, best, rewards, noise)[0])
 
 
 def costs_and_slopes(means: Floats, best: Floats, rewards: Floats, noise: Floats) -> Floats:

@@ -136,7 +136,7 @@ class AllReleases(Runs):
         releases = self.horizon.bit_length() + 1
         tables = [doubling_weights(policy, releases) for policy in self.policies]
         # By the release: how it is read, and what the next one subtracts of its news, or 0 where the table ends.
-        parts = [(t.slope, t.gain, np.append(t.carried[1:], 0.0)) for t in tables]
+        parts = [(t.slope, t.gain, np.append(np.diag(t.carried, -1), 0.0)) for t in tables]
         self.tables = np.concatenate([np.array(part) for part in parts], axis=1)
         self.spreads = np.concatenate([np.array(table.spread) for table in tables], axis=1)
         self.lengths = np.concatenate([doubling_lengths(policy, releases) for policy in self.policies])

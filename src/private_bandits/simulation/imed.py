@@ -6,14 +6,13 @@ All runs of all policies advance together, an episode at a time, as for other in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from private_bandits.arrays import Floats, Integers
 from private_bandits.environments import FiniteEnvironment
-from private_bandits.mechanism.factor import INDEPENDENT
+from private_bandits.mechanism.factor import INDEPENDENT, Factor
 from private_bandits.policies.adac_imed import AdaCIMED
 from private_bandits.policies.imed_index import (
     LARGEST_MEAN,
@@ -24,11 +23,8 @@ from private_bandits.policies.imed_index import (
     costs_and_slopes,
 )
 from private_bandits.progress import Report
-from private_bandits.simulation.finite import Runs, curves_of, part_of
+from private_bandits.simulation.finite import Runs, curves_of
 from private_bandits.simulation.simulated_noise import release_variance
-
-ROOM = 2**23
-"""Sums and noises remembered at once, about: runs beyond them wait for their turn."""
 
 
 class RememberedReleases(Runs):
@@ -42,30 +38,32 @@ class RememberedReleases(Runs):
     def __init__(self, *settings: Any) -> None:
         super().__init__(*settings)
         runs, (total, arms) = len(self.row) // len(self.policies), self.means.shape
-        releases = releases_until(self.policies, self.horizon)
-        tables = [_Table(policy, releases) for policy in self.policies]
-        self.of_sums = np.concatenate([table.of_sums for table in tables])
-        self.of_noise = np.concatenate([table.of_noise for table in tables])
+        taps = max(len(_factor(policy).multipliers) for policy in self.policies)
+        tables = [_Table(policy, self.horizon, taps - 1) for policy in self.policies]
         self.lengths = np.concatenate([table.lengths for table in tables])
         self.read = np.concatenate([table.read for table in tables], axis=1)
+        self.carried = np.concatenate([table.carried for table in tables])
+        self.again = np.repeat([table.again for table in tables], runs, axis=0)
         self.beta = np.repeat([policy.beta for policy in self.policies], runs)
         # The table of each row begins here. [arm, run]: what is done to all runs at once is fast then.
-        self.begin = np.repeat(np.arange(len(tables)) * releases, runs)
+        ends = np.cumsum([len(table.lengths) for table in tables])
+        self.begin = np.repeat([0, *ends[:-1]], runs)
         self.means = np.zeros((arms, total))
         self.done = np.zeros((arms, total), dtype=np.int64)
         self.rewards, self.noise, self.logs = (np.ones((arms, total)) for _ in range(3))
+        # What the next releases hold of the rewards so far, less what is not new in it.
+        self.before = np.zeros((arms, total, taps - 1))
         # J of each arm and its slope in q, as they were last computed, for this q; zeros since the arm's last release.
         self.costs, self.slopes, self.at = (np.zeros((arms, total)) for _ in range(3))
-        self.sums, self.noises = (np.zeros((arms, total, releases)) for _ in range(2))
 
     def leave_out_finished(self) -> None:
         """Once they are a quarter of all."""
         left = np.flatnonzero(self.time < self.horizon)
         if 4 * len(left) > 3 * len(self.row):
             return
-        for name in ("run", "time", "regret", "beta", "begin"):
+        for name in ("run", "time", "regret", "beta", "begin", "again"):
             setattr(self, name, getattr(self, name)[left])
-        for name in ("means", "done", "rewards", "noise", "logs", "costs", "slopes", "at", "sums", "noises"):
+        for name in ("means", "done", "rewards", "noise", "logs", "costs", "slopes", "at", "before"):
             setattr(self, name, getattr(self, name)[:, left])
         self.row = np.arange(len(left))
 
@@ -74,14 +72,16 @@ class RememberedReleases(Runs):
         return np.asarray(self.lengths[self.begin + self.done[arm, self.row]])
 
     def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
-        """Read all releases of the arm, in reward ranges above the lowest reward."""
-        here, number = (arm, self.row), self.done[arm, self.row]
-        self.sums[*here, number] = (sums - self.low * count) / self.width
-        self.noises[*here, number] = noise / self.width
-        place, known = self.begin + number, int(number.max()) + 1
-        self.means[here] = np.einsum("ij,ij->i", self.of_sums[place, :known], self.sums[*here, :known])
-        self.means[here] += np.einsum("ij,ij->i", self.of_noise[place, :known], self.noises[*here, :known])
-        self.rewards[here], self.noise[here], self.logs[here] = self.read[:, place]
+        """What is new in the release moves the arm's mean, which is in reward ranges above the lowest reward."""
+        here = (arm, self.row)
+        place = self.begin + self.done[here]
+        gain, slope, self.rewards[here], self.noise[here], self.logs[here] = self.read[:, place]
+        sums, before, mean = (sums - self.low * count) / self.width, self.before[here], self.means[here]
+        new = sums + noise / self.width + (before[:, 0] if before.size else 0.0)
+        self.means[here] = mean + gain * (new - slope * mean)
+        later = self.again * sums[:, None] - self.carried[place] * new[:, None]
+        later[:, :-1] += before[:, 1:]
+        self.before[here] = later
         self.costs[here] = self.slopes[here] = 0.0
         self.done[here] += count > 0  # a run that is over stays where it is
 
@@ -104,29 +104,30 @@ class RememberedReleases(Runs):
 
 
 class _Table:
-    """How one policy plays and reads an arm, by the number of the release, if all rewards are in time."""
+    """How one policy plays and reads an arm, by the number of the release, if all rewards are in time.
 
-    def __init__(self, policy: AdaCIMED, releases: int) -> None:
-        memory = policy.memory
-        found = memory.readings(memory.opening, release_variance(policy), releases)
-        lengths = np.array(memory.lengths(memory.opening, releases))
-        self.lengths = lengths
-        self.of_noise = found.weights[:releases, :releases]
-        self.of_sums = self.of_noise @ (memory.factor or INDEPENDENT).matrix(releases)
+    read: gain and slope of what is new in the release; then of the mean that it leads to the rewards that it is worth,
+    its noise, and the log of the rewards in it. again, carried: of the release, in each of those that follow.
+    """
+
+    def __init__(self, policy: AdaCIMED, horizon: int, later: int) -> None:
+        memory, total, releases = policy.memory, 0, 1
+        while total < horizon:  # one more than an arm can have: the place of a run that is over
+            total, releases = total + memory.length(total), releases + 1
+        found = memory.readings(memory.opening, release_variance(policy), releases + later).combination
+        self.lengths = np.array(memory.lengths(memory.opening, releases))
         with np.errstate(divide="ignore"):
-            worth = 1.0 / found.spread.rewards[:releases]
-        self.read = np.array([worth, found.spread.noise[:releases], np.log(np.cumsum(lengths))])
+            worth = 1.0 / found.spread.rewards
+        logs = np.log(np.cumsum(self.lengths))
+        self.read = np.array(
+            [part[:releases] for part in (found.gain, found.slope, worth, found.spread.noise)] + [logs]
+        )
+        self.again = _factor(policy).matrix(later + 1)[1:, 0]
+        self.carried = np.array([found.carried[j + 1 : j + 1 + later, j] for j in range(releases)])
 
 
-def releases_until(policies: Sequence[AdaCIMED], horizon: int) -> int:
-    """Return the number of releases that no arm exceeds."""
-    most = 1
-    for policy in policies:
-        total, releases = policy.memory.opening, 1
-        while total < horizon:
-            total, releases = total + policy.memory.length(total), releases + 1
-        most = max(most, releases)
-    return most + 1
+def _factor(policy: AdaCIMED) -> Factor:
+    return policy.factor or INDEPENDENT
 
 
 def regret_curves(
@@ -139,11 +140,4 @@ def regret_curves(
     report: Report,
 ) -> Floats:
     """Regret of every policy and run at the checkpoints: an array [policy, run, checkpoint]."""
-    of_a_run = 2 * len(policies) * len(environment.means) * releases_until(policies, horizon)
-    together = max(1, ROOM // of_a_run)
-    found = []
-    for done in range(0, runs, together):
-        size = min(together, runs - done)
-        state = RememberedReleases(policies, environment, horizon, size, generators)
-        found.append(curves_of(state, checkpoints, partial(part_of, report, done / runs, size / runs)))
-    return np.concatenate(found, axis=1)
+    return curves_of(RememberedReleases(policies, environment, horizon, runs, generators), checkpoints, report)
