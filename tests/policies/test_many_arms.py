@@ -289,7 +289,7 @@ def test_an_interrupt_in_the_middle_of_the_search_costs_no_arm() -> None:
     """Before each of its lines: the next answer is right all the same."""
     waiting, owner = Waiting(5), object()
 
-    def search() -> tuple[int, int] | None:
+    def search() -> tuple[float, int] | None:
         return foremost(waiting, owner, 0, lambda: range(5), waiting.__getitem__)
 
     line, came = 1, 0
@@ -299,6 +299,7 @@ def test_an_interrupt_in_the_middle_of_the_search_costs_no_arm() -> None:
         else:
             line = 1
         found = search()
+        assert found is not None
         assert found == min((count, arm) for arm, count in enumerate(waiting))
         waiting[found[1]] += 1
         for arm in (turn % 5, turn * 2 % 5):

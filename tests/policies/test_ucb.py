@@ -97,14 +97,14 @@ def test_readings_stay_exact_for_the_longest_runs(noise: Fraction) -> None:
     assert found.spread.variance[-1] == pytest.approx(float(expected["variance"]), rel=1e-12)
 
 
-@pytest.mark.parametrize("factor", [None, HALF_BEFORE])
+@pytest.mark.parametrize("factor", [None, HALF_BEFORE, Factor((16, 12, 9, 7), 16)])
 def test_one_release_after_the_other_gives_the_same_mean(factor: Factor | None) -> None:
     found = combination_weights(doubling(20), (3.0,) * 20, factor)
     values = np.random.default_rng(1).normal(size=20) * doubling(20)
-    mean = news = 0.0
+    mean, news = 0.0, np.zeros(20)
     for j, value in enumerate(values):
-        news = value - found.carried[j] * news
-        mean += found.gain[j] * (news - found.slope[j] * mean)
+        news[j] = value - found.carried[j] @ news
+        mean += found.gain[j] * (news[j] - found.slope[j] * mean)
         assert mean == pytest.approx(found.weights[j] @ values, rel=1e-9)
 
 

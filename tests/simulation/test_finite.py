@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from scipy import stats
 import private_bandits as pb
 from private_bandits.arrays import Floats, Integers
 from private_bandits.budget import Budget
+from private_bandits.policies import Policy
 from private_bandits.policies.base import Variant
 from private_bandits.policies.release_memory import MeanError
 from private_bandits.policies.tails import upper_bound
@@ -34,7 +36,7 @@ class Certain:
         return self.means[arms] * counts
 
 
-def regret_by_step(policy: pb.AdaCUCB, environment: Certain, horizon: int) -> Floats:
+def regret_by_step(policy: Policy[Any], environment: Certain, horizon: int) -> Floats:
     every_step = range(1, horizon + 1)
     curves = pb.simulate({"p": policy}, environment, horizon, runs=1, checkpoints=every_step).curves["p"]
     return np.asarray(curves[0])

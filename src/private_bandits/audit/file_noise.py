@@ -88,9 +88,7 @@ class FileNoise:
         lines = [PRIVATE]
         lines += [f"VIOLATION: {flaw.title}. {flaw.evidence}" for flaw in self.flaws]
         if self.flaws:
-            lines.append(
-                "Outcomes that are not exactly those that were told explain it too: check them first."
-            )
+            lines.append("Outcomes that are not exactly those that were told explain it too: check them first.")
         else:
             lines.append("The noise is consistent with what the ledger says.")
         lines.append(

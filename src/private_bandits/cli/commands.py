@@ -95,15 +95,26 @@ def simulate(
     ] = None,
     epsilon: Annotated[str | None, typer.Option(help="Budgets as epsilon instead; pure DP, or with a delta.")] = None,
     privacy_delta: Annotated[float | None, typer.Option(help="The delta of (epsilon, delta) budgets.")] = None,
-    beta: Annotated[float, typer.Option(help="Optimism of the index; the regret bound needs more than 3.")] = 3.1,
+    beta: Annotated[
+        float | None,
+        typer.Option(
+            help="Finite: exploration; the regret bound of adac-ucb needs more than 3.",
+            show_default="a policy's own; adac-ucb: 3.1, adac-imed: 1",
+        ),
+    ] = None,
     delta: Annotated[float, typer.Option(help="Linear, contextual: the probability that a width fails.")] = 1e-3,
     regulariser: Annotated[
         float | None,
         typer.Option(help="Contextual: lambda, that V starts from.", show_default="a policy's own; adac-oful: 0.1"),
     ] = None,
     growth: Annotated[
-        float, typer.Option(help="AdaC-OFUL: C; a release when det V (private contexts: the count) has grown by 1 + C.")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            help="AdaC-IMED: of an arm's rewards from release to release. AdaC-OFUL: C; a release when det V (private "
+            "contexts: the count) has grown by 1 + C.",
+            show_default="a policy's own; adac-imed: 1.25, adac-oful: 1",
+        ),
+    ] = None,
     tol: Annotated[float, typer.Option(help="Linear: of the optimal design.")] = 1e-3,
     phase_length: Annotated[
         str,
@@ -144,18 +155,19 @@ def simulate(
     options: dict[str, Any]
     if setting == "finite":
         environment = Bernoulli(parse_numbers("means", means))
-        options = {"n_arms": len(environment.means), "beta": beta, "horizon": parse_number("horizon", horizon)}
+        options = {"n_arms": len(environment.means), "horizon": parse_number("horizon", horizon)}
     elif setting == "contextual":
         world: Setting = "paper" if setting_as == "paper" else "strict"
         environment = contextual_world(dimension, arms, theta, seed, world)
         options = {"dimension": dimension, "arms": arms, "horizon": parse_number("horizon", horizon)}
-        options |= {"growth": growth, "delta": delta}
-        options |= {} if regulariser is None else {"regulariser": regulariser}
+        options |= {"delta": delta}
     else:
         noise = "gaussian" if setting_as == "paper" else "bounded"
         environment = linear_world(actions, theta, seed, noise, action_norm)
         options = {"actions": environment.actions, "delta": delta, "tol": tol, "action_norm": action_norm}
         options |= {"phase_length": phase_length, "phase_factor": phase_factor}
+    of_policies = {"beta": beta, "growth": growth, "regulariser": regulariser}
+    options |= {name: value for name, value in of_policies.items() if value is not None}
     budgets = parse_budgets(rho, epsilon, privacy_delta)
     names = (policy or DEFAULTS[setting]).split(",")
     policies: dict[str, Policy[Any]] = {

@@ -30,7 +30,7 @@ OF_SETTING = {
     "dimension": ("contextual",),
     "arms": ("contextual",),
     "regulariser": ("contextual",),
-    "growth": ("contextual",),
+    "growth": ("finite", "contextual"),
 }
 
 OF_BOUNDS = {

@@ -1,6 +1,7 @@
 """One algorithm a file. A policy sees actions and releases, never a reward."""
 
 from private_bandits.policies.adac_gope import AdaCGOPE, AdaCGOPEEnd, AdaCGOPEVar
+from private_bandits.policies.adac_imed import AdaCIMED
 from private_bandits.policies.adac_oful import AdaCOFUL
 from private_bandits.policies.adac_oful_private import AdaCOFULPrivate
 from private_bandits.policies.adac_ucb import AdaCUCB
@@ -31,6 +32,7 @@ __all__ = [
     "AdaCGOPE",
     "AdaCGOPEEnd",
     "AdaCGOPEVar",
+    "AdaCIMED",
     "AdaCOFUL",
     "AdaCOFULPrivate",
     "AdaCUCB",

@@ -53,11 +53,12 @@ class CombinationWeights(NamedTuple):
 
     weights: [j, i] of release i in the mean. spread: of that mean.
 
-    Where a release shares rewards with the one before it at most, the same mean can be had one release after the other:
+    The same mean can be had one release after the other:
 
-        e_j = y_j - carried_j e_(j-1)        m_j = m_(j-1) + gain_j (e_j - slope_j m_(j-1))
+        e_j = y_j - (sum over i < j of carried_(j, i) e_i)        m_j = m_(j-1) + gain_j (e_j - slope_j m_(j-1))
 
-    e_j is what is new in y_j, and slope_j times the arm's mean its mean.
+    e_j is what is new in y_j, and slope_j times the arm's mean its mean. carried is zero beyond the episodes that a
+    release holds again.
     """
 
     weights: Floats
@@ -90,8 +91,7 @@ def combination_weights(counts: tuple[int, ...], noise: tuple[float, ...], facto
     information = np.cumsum(signal**2)
     weights = np.cumsum(signal[:, None] * whiten, axis=0) / information[:, None]
     size = scale * np.diag(root)
-    carried = np.zeros(len(counts))
-    carried[1:] = np.diag(root, -1) * scale[1:] / size[:-1]
+    carried = np.tril(root, -1) * scale[:, None] / size
     spread = _spread(rewards, weights @ mixed, weights**2 @ np.array(noise))
     return CombinationWeights(weights, spread, carried, signal * size, signal / (information * size))
 
@@ -101,7 +101,8 @@ def _plain_means(rewards: Floats) -> CombinationWeights:
     totals = np.cumsum(rewards)
     weights = np.tril(np.ones((len(rewards), len(rewards)))) / totals[:, None]
     nothing = np.zeros(len(rewards))
-    return CombinationWeights(weights, MeanError(1 / totals, 1 / totals, nothing), nothing, rewards, 1 / totals)
+    unshared = np.zeros_like(weights)
+    return CombinationWeights(weights, MeanError(1 / totals, 1 / totals, nothing), unshared, rewards, 1 / totals)
 
 
 def _spread(rewards: Floats, of_rewards: Floats, noise: Floats) -> MeanError:

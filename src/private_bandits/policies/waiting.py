@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 
-Key = Callable[[int], int | None]
+Key = Callable[[int], float | None]
 """The number by which an arm is compared; None: the arm is out, for good."""
 
 
@@ -25,7 +25,7 @@ class Waiting(list[int]):
 
     def foremost(
         self, owner: object, level: int, arms: Callable[[], Iterable[int]], key: Key
-    ) -> tuple[int, int] | None:
+    ) -> tuple[float, int] | None:
         """Find the arm of the least key. What was found for the same owner and level before is used again."""
         order, self._order = self._order, None  # an interrupt below leaves no order, rather than half of one
         if order is None or order.owner is not owner or order.level != level or order.is_long:
@@ -62,7 +62,7 @@ class _Order:
                 self._noted[arm] = value
                 heappush(self._heap, (value, arm))
 
-    def first(self, key: Key) -> tuple[int, int] | None:
+    def first(self, key: Key) -> tuple[float, int] | None:
         """The least key and its arm, the first arm of several; None if all arms are out."""
         heap, noted = self._heap, self._noted
         while heap:
@@ -84,7 +84,7 @@ class _Order:
 
 def foremost(
     waiting: Sequence[int], owner: object, level: int, arms: Callable[[], Iterable[int]], key: Key
-) -> tuple[int, int] | None:
+) -> tuple[float, int] | None:
     """Return the least key of the arms and the first arm that has it; None if all arms are out.
 
     With the open decisions of an agent (`Waiting`) this takes time for the arms that changed, and not for all. There,

@@ -22,6 +22,7 @@ import numpy as np
 from private_bandits.arrays import Floats, Integers
 from private_bandits.policies import (
     DPSE,
+    AdaCIMED,
     AdaCOFUL,
     AdaCOFULPrivate,
     AdaCUCB,
@@ -108,6 +109,12 @@ def _running_sums() -> Any:
     return running_sums
 
 
+def _imed() -> Any:
+    from private_bandits.simulation import imed
+
+    return imed
+
+
 def _elimination() -> Any:
     from private_bandits.simulation import elimination
 
@@ -152,6 +159,7 @@ def _contextual_steps() -> Any:
 
 DOUBLING = Engine(_finite, seconds_a_run=1e-4)
 RUNNING_SUMS = Engine(_running_sums, seconds_a_run=1e-3)
+REMEMBERING = Engine(_imed, seconds_a_run=3e-4)
 ELIMINATION = Engine(_elimination, seconds_a_run=1e-4)
 PHASES = Engine(_linear, seconds_a_run=3e-3)
 TREES = Engine(_trees, seconds_a_step=1e-7, steps=STEPS)
@@ -183,6 +191,7 @@ SERVED: dict[type, Served] = {
     IndexPolicy: _INDEX,
     AdaCUCB: _INDEX,
     RunningSumPolicy: _RUNNING_SUM,
+    AdaCIMED: Served(REMEMBERING, None),
     PhasedElimination: Served(PHASES),
     DPSE: Served(ELIMINATION),
     TreeUCB: Served(TREES),

@@ -57,7 +57,7 @@ class Runs(ABC):
 
     @abstractmethod
     def next_length(self, arm: Integers) -> Integers:
-        """How long an arm is played that has been played before, in every run (policies.doubling.episode_length)."""
+        """How long an arm is played next, in every run."""
 
     @abstractmethod
     def leave_out_finished(self) -> None:
@@ -104,9 +104,9 @@ class LastReleases(Runs):
         """Never: they cost little here."""
 
     def next_length(self, arm: Integers) -> Integers:
-        """From what was released."""
+        """From what was released (policies.doubling.episode_length)."""
         released = self.released[self.row, arm]
-        return np.maximum(released, self.initial_rewards - released)
+        return np.where(released, np.maximum(released, self.initial_rewards - released), 1)
 
     def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
         """Forget the arm's mean before."""
@@ -136,7 +136,7 @@ class AllReleases(Runs):
         releases = self.horizon.bit_length() + 1
         tables = [doubling_weights(policy, releases) for policy in self.policies]
         # By the release: how it is read, and what the next one subtracts of its news, or 0 where the table ends.
-        parts = [(t.slope, t.gain, np.append(t.carried[1:], 0.0)) for t in tables]
+        parts = [(t.slope, t.gain, np.append(np.diag(t.carried, -1), 0.0)) for t in tables]
         self.tables = np.concatenate([np.array(part) for part in parts], axis=1)
         self.spreads = np.concatenate([np.array(table.spread) for table in tables], axis=1)
         self.lengths = np.concatenate([doubling_lengths(policy, releases) for policy in self.policies])
@@ -246,12 +246,13 @@ def regret_curves(
     for kind, places in kinds.items():
         share = len(places) / len(policies)
         own = kind([policies[i] for i in places], environment, horizon, runs, [generators[i] for i in places])
-        curves[places] = curves_of(own, checkpoints, partial(_part, report, done, share))
+        curves[places] = curves_of(own, checkpoints, partial(part_of, report, done, share))
         done += share
     return curves
 
 
-def _part(report: Report, done: float, share: float, part: float) -> None:
+def part_of(report: Report, done: float, share: float, part: float) -> None:
+    """Report a part of a share of the work, after what is done."""
     report(done + share * part)
 
 
@@ -272,9 +273,9 @@ def curves_of(state: Runs, checkpoints: Integers, report: Report) -> Floats:
         # Episodes double, so work is done in proportion to the logarithm of time.
         report(float(np.log1p(times[-1]).mean() / np.log1p(state.horizon)))
 
-    everywhere = np.ones(len(state.row), dtype=np.int64)
-    for arm in range(min(len(state.gaps), state.horizon)):
-        play(everywhere * arm, everywhere)
+    for number in range(min(len(state.gaps), state.horizon)):
+        arm = np.full(len(state.row), number)
+        play(arm, state.next_length(arm))
     while (state.time < state.horizon).any():
         arm_of_run = state.choose()
         play(arm_of_run, state.next_length(arm_of_run))
