@@ -111,6 +111,7 @@ NEED_NONE = {
     "simulate --setting linear --rho 1": SMALL,
     "definitions": [],
     "bounds": [],
+    "verify ledger.jsonl": [],
     "reproduce --figure tables": ["--horizon", "1000"],
 }
 """Commands that the core can do."""

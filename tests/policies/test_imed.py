@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from scipy import optimize, stats
 import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.errors import InvalidInput
-from private_bandits.mechanism.factor import Factor
+from private_bandits.mechanism.factor import INDEPENDENT, Factor
 from private_bandits.policies import adac_imed
 from private_bandits.policies.geometric import GeometricMemory, geometric_factor
 from private_bandits.policies.imed_index import LARGEST_MEAN, bound_of_cost, bounds_of_costs, cost, costs
@@ -341,3 +342,29 @@ def test_a_log_is_the_first_episode(budget: Any, tmp_path: Path) -> None:
         agent.close()
     assert told[0] == told[1]
     assert len(told[0]) > 10
+
+
+def test_people_with_several_rewards_get_longer_episodes_or_independent_releases() -> None:
+    policy = pb.AdaCIMED(n_arms=3, budget=pb.zCDP(0.1))
+    assert policy.for_people(1) == policy
+    for rewards in (2, 3, 5, 10):
+        chosen = policy.for_people(rewards)
+        plans = [replace(policy, growth=g, correlated=c) for g in (1.25, 2.0) for c in (True, False)]
+        least = min(plan.memory.noise_for_people(rewards) for plan in plans)
+        assert chosen in plans
+        assert chosen.memory.noise_for_people(rewards) <= 1.4 * least
+        assert chosen.memory.noise_for_people(rewards) < policy.memory.noise_for_people(rewards)
+    plain = pb.AdaCIMED(n_arms=3, budget=pb.NoPrivacy())
+    assert plain.for_people(5) is plain
+
+
+def test_the_noise_for_people_is_that_of_a_live_agent() -> None:
+    policy = pb.AdaCIMED(n_arms=1, budget=pb.zCDP(0.5))
+    for rewards in (1, 3):
+        agent = pb.Agent(policy, max_rewards_per_person=rewards, unit="person", one_reward_per_episode=True)
+        agent.tell_many([(agent.ask(person=f"p{i}"), 1.0) for i in range(400)])
+        run = policy.for_people(rewards)
+        cost = (run.factor or INDEPENDENT).spread_cost(rewards)
+        expected = math.sqrt(policy.budget.variance_factor * float(cost))
+        assert agent.ledger[0].noise_sd == pytest.approx(expected, rel=1e-6)
+        assert agent.ledger.verify().ok

@@ -21,7 +21,7 @@ import numpy as np
 
 from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
-from private_bandits.mechanism.factor import UNIT, Factor
+from private_bandits.mechanism.factor import INDEPENDENT, UNIT, Factor
 from private_bandits.policies.release_memory import CombinationWeights, MeanError, combination_weights
 
 OPENING = 7.0
@@ -33,6 +33,8 @@ DECAY = 1.5
 an opening is longer than the episodes that would have led up to it. 4% more noise in the end is the price."""
 CUT = 0.01
 """Multipliers below this are left out."""
+FAR, MOSTLY_NOISE = 30.0, 1e9
+"""By how much rewards have grown, and how large noise is, where plans for people are compared."""
 LEAST_GROWTH, MOST_GROWTH = 1.05, 4.0
 _BLOCK = 32
 
@@ -94,6 +96,17 @@ class GeometricMemory:
         b = budget.variance_factor
         first = max(1, min(LONGEST_OPENING, round(opening * math.sqrt(b))))
         return cls(growth, first, geometric_factor(growth, decay) if b else None)
+
+    def noise_for_people(self, rewards: int) -> float:
+        """Return the variance of the noise in a mean, times its rewards squared, for people with so many rewards each.
+
+        It is for one reward of a person in an episode at most, in units of the noise for one reward alone, and for
+        means that are mostly noise, after the rewards have grown by `FAR`.
+        """
+        releases = 1 + math.ceil(math.log(FAR) / math.log(self.growth))
+        found = self.readings(self.opening, MOSTLY_NOISE, releases).spread.noise[releases - 1] / MOSTLY_NOISE
+        cost = (self.factor or INDEPENDENT).spread_cost(rewards)
+        return float(cost) * float(found) * sum(self.lengths(self.opening, releases)) ** 2
 
     def length(self, released: int) -> int:
         """Return the rewards in the next release of an arm of which so many were released.

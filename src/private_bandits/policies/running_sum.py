@@ -79,7 +79,7 @@ class RunningSumPolicy(IndexPolicy):
     source: ClassVar[str] = (
         "Azize, Wu, Honda, Orabona, Ito and Basu 2025, Optimal Regret of Bandits under Differential Privacy"
     )
-    alternative_hint: ClassVar[str] = "For zCDP, ApproxDP and RenyiDP use AdaCUCB, whose Gaussian noise is smaller."
+    alternative_hint: ClassVar[str] = "For zCDP, ApproxDP and RenyiDP use AdaCIMED, whose Gaussian noise is smaller."
     waits_for = "none"
 
     alpha: float = 2.0

@@ -125,7 +125,7 @@ _ALL = (
         guarantee=STRICT_FINITE
         + " AdaP-UCB, DP-SE, DP-IMED and DP-KLUCB keep pure DP, at epsilon = sqrt(2 rho), which "
         "implies rho-zCDP.",
-        entries=entries(["adac-ucb", "adap-ucb", "dp-se", "dp-ucb", "dp-imed", "dp-klucb"], RHOS_RIVALS),
+        entries=entries(["adac-ucb", "adac-imed", "adap-ucb", "dp-se", "dp-ucb", "dp-imed", "dp-klucb"], RHOS_RIVALS),
         figures=("rivals", "curves"),
         means=MEANS,
         **SCALE_EXTRA,

@@ -95,6 +95,7 @@ TITLES = {
     "adap-ucb": "AdaP-UCB",
     "dp-se": "DP-SE",
     "dp-ucb": "DP-UCB",
+    "adac-imed": "AdaC-IMED",
     "dp-imed": "DP-IMED",
     "dp-klucb": "DP-KLUCB",
     "adac-gope": "AdaC-GOPE",
