@@ -60,6 +60,7 @@ def main() -> None:
             "finite arms, 5",
             *engine_rate(lambda b: pb.AdaCUCB(len(MEANS), b, beta=1, variant="paper"), pb.Bernoulli(MEANS)),
         ),
+        ("AdaC-IMED, 5 arms", *engine_rate(lambda b: pb.AdaCIMED(len(MEANS), b), pb.Bernoulli(MEANS))),
         (
             "linear, 10 in R^3",
             *engine_rate(lambda b: pb.AdaCGOPE(actions, b, variant="paper"), pb.Linear(actions, directions[10])),
