@@ -151,6 +151,9 @@ def test_outcomes_that_do_not_fit_are_refused_without_a_reward(tmp_path: Path) -
     pb.Agent(ucb(), path=tmp_path / "empty.db").close()
     with pytest.raises(InvalidInput, match="no release yet"):
         audit_file(tmp_path / "empty.db", log)
+    offers = run(tmp_path / "places.db", pb.LinPriv(dimension=2, arms=3, budget=pb.zCDP(1.0), horizon=100), 20, 1)
+    with pytest.raises(InvalidInput, match="cannot be tested so"):
+        audit_file(tmp_path / "places.db", offers)
     run(tmp_path / "plain.db", pb.AdaCUCB(2, pb.NoPrivacy()), 5, 1)
     with pytest.raises(InvalidInput, match="without noise"):
         audit_file(tmp_path / "plain.db", log)

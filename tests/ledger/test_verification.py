@@ -133,6 +133,90 @@ def test_a_ledger_that_was_rewritten_with_new_hashes_still_has_to_keep_the_promi
     assert verify_lines(forged(ledger, lambda opening, rows: None)).ok
 
 
+def set_in_settings(**values: Any) -> Callable[[Any, list[dict[str, Any]]], None]:
+    return lambda opening, rows: opening["settings"].update(values)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda opening, rows: opening.update(noise="none", level="inf"),
+        lambda opening, rows: opening["settings"]["policy"].update(budget={"kind": "PureDP", "epsilon": 0.6}),
+        lambda opening, rows: opening.update(level=1e6),
+        lambda opening, rows: opening.update(factor=[[2, 2], 2, None]),
+        lambda opening, rows: opening.update(chained={}),
+        lambda opening, rows: opening.pop("plan"),
+        lambda opening, rows: opening.update(ledger=2),
+        set_in_settings(seed=5),
+        set_in_settings(unit="banana"),
+        set_in_settings(unit="person"),
+        set_in_settings(max_rewards_per_person=0),
+        set_in_settings(max_rewards_per_person=-1),
+        set_in_settings(max_rewards_per_person=True),
+        set_in_settings(tree_levels=10**7),
+        set_in_settings(reward_range=["a", "b"]),
+        set_in_settings(reward_range=[1, 0]),
+    ],
+)
+def test_an_opening_that_no_agent_writes_is_not_in_order(change: Any) -> None:
+    for steps in (0, 40):
+        found = verify_lines(forged(small_agent(steps).ledger, change))
+        assert not found.ok
+        assert found.findings[0].row == 0, str(found)
+
+
+def agent_of(policy: Any, steps: int) -> pb.Agent:
+    agent = pb.Agent(policy)
+    for step in range(steps):
+        agent.tell(agent.ask(), float(step % 2))
+    return agent
+
+
+def smaller(opening: Any, rows: list[dict[str, Any]]) -> None:
+    row = rows[0]
+    row.update(sensitivity=row["sensitivity"] // 1000, scale=row["scale"] / 1000, noise_sd=row["noise_sd"] / 1000)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda opening, rows: rows[3].update(episodes={}), "charges other episodes"),
+        (lambda opening, rows: rows[3].update(episodes={"0/1-4": 0.0}), "charges other episodes"),
+        (lambda opening, rows: rows[3]["parts"].pop(), "holds other episodes again"),
+        (lambda opening, rows: rows[3]["parts"][1].__setitem__(2, 7), "counts other rewards"),
+        (lambda opening, rows: rows[2].update(unit=1000.0, noise_sd=rows[2]["noise_sd"] / 1000), "another unit"),
+        (lambda opening, rows: rows[2].update(values=[1.0] * 7), "another number of values"),
+        (lambda opening, rows: rows[2].update(scale=0.0), "no noise of a size"),
+        (lambda opening, rows: rows[2].update(episodes={"0/1-1000000000000": 1.0}), "charges other episodes"),
+        (smaller, "less than one reward moves"),
+    ],
+)
+def test_forged_rows_of_a_tree_are_found(change: Any, words: str) -> None:
+    found = verify_lines(forged(agent_of(pb.TreeUCB(1, pb.zCDP(0.5), horizon=100), 9).ledger, change))
+    assert any(words in finding.words for finding in found.findings), str(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (smaller, "less than one reward moves"),
+        (
+            lambda opening, rows: rows[0].update(weights=[[100 * w for w in r] for r in rows[0]["weights"]]),
+            "less than one",
+        ),
+        (lambda opening, rows: rows[0].update(weights=[rows[0]["weights"][0][:1]]), "row"),
+        (lambda opening, rows: rows[0]["parts"].append(rows[0]["parts"][0]), "row"),
+    ],
+)
+def test_forged_rows_of_sums_that_leave_together_are_found(change: Any, words: str) -> None:
+    policy = pb.AdaCGOPE(actions=[[1.0, 0.0], [0.0, 1.0]], budget=pb.zCDP(50.0))
+    agent = agent_of(policy, 100)
+    assert agent.ledger.verify().ok
+    assert not agent.ledger.person_cost(3).exact  # each sum counts at the largest weight
+    found = verify_lines(forged(agent.ledger, change))
+    assert any(finding.row == 1 and words in str(finding) for finding in found.findings), str(found)
+
+
 @pytest.mark.parametrize("text", ["", "\n", "x", "{}\n{}\n", "[]\n[]\n[]\n", "null\n" * 2, '{"head":1}\n', "\n" * 4])
 def test_what_is_no_ledger_is_not_in_order(text: str) -> None:
     found = verify_lines(text)

@@ -267,7 +267,8 @@ def uncorrelated_p_value(x: Floats, y: Floats) -> float:
     """p-value of Spearman's rank correlation, which asks nothing of the distribution."""
     from scipy.stats import spearmanr
 
-    return float(spearmanr(x, y).pvalue) if x.std() and y.std() else 1.0
+    varied = all(np.ptp(one) > 1e-9 * np.abs(one).max() for one in (x, y))
+    return float(spearmanr(x, y).pvalue) if varied else 1.0
 
 
 def _foreseen(target: Target, found: Draws) -> None:

@@ -142,6 +142,11 @@ def audit_file(
         raise InvalidInput(f"{path} has no release yet: there is no noise to test")
     if file.rows[0].noise == "none":
         raise InvalidInput(f"{path} has releases without noise: there is nothing to test")
+    if not settings.policy.arm_names and getattr(settings.policy, "arms", None):
+        raise InvalidInput(
+            f"{type(settings.policy).__name__} has sums for each place in an offer, and outcomes with vectors do not "
+            "say which place was played: its noise cannot be tested so"
+        )
     columns = {"arm": arm, "reward": reward, "person": person}
     needed = ["arm", "reward"] if settings.max_rewards_per_person is None else ["arm", "reward", "person"]
     draws = _replayed(settings, file.opening or "", file.rows, read_log(log, columns, needed), warm_start)

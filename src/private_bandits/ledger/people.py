@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from private_bandits.ledger.rows import Release, label_span
@@ -61,11 +61,13 @@ class Releases:
     sizes: the rewards in each episode. costs: G_ii, the cost to a reward of each. shared: G_ij of two episodes, both
     ways round, without zeros; None once there are too many. linear: whether costs add up as they are (Laplace noise),
     and nothing is shared. beside: episodes that left together with another one. Where a person may have one reward in
-    an episode, that is one in all sums that leave together.
+    an episode, that is one in all sums that leave together. bounded: whether sums left together with weights, of which
+    each counts at the largest: then costs are upper bounds.
     """
 
     linear: bool = False
     beside: set[Episode] = field(default_factory=set)
+    bounded: bool = False
     sizes: dict[Episode, int] = field(default_factory=dict)
     costs: dict[Episode, Fraction] = field(default_factory=dict)
     shared: dict[Episode, dict[Episode, Fraction]] | None = field(default_factory=dict)
@@ -82,6 +84,7 @@ class Releases:
     def add(self, row: Release) -> None:
         """Add one release."""
         self.linear = row.noise == "laplace"
+        self.bounded = self.bounded or row.weights is not None
         for i, part in enumerate(part for part in row.parts if part.new):
             key, _, last = label_span(part.episode)
             self.sizes[key, last] = part.rewards
@@ -149,6 +152,11 @@ def worst_person(releases: Releases, rewards: int, one_per_episode: bool = False
     Returns:
         The cost, and a placement of the rewards that has it, or an upper bound if the search gave up.
     """
+    found = _worst(releases, rewards, one_per_episode)
+    return replace(found, exact=False) if releases.bounded else found
+
+
+def _worst(releases: Releases, rewards: int, one_per_episode: bool) -> PersonCost:
     caps = {one: min(size, rewards) for one, size in releases.sizes.items()}
     if one_per_episode:
         caps = {one: int(one not in releases.beside) for one in caps}

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from private_bandits.budget import BUDGETS, Budget
 from private_bandits.ledger.chain import canonical, digest, short_head
 from private_bandits.ledger.people import PersonCost, Releases, worst_person
-from private_bandits.ledger.placements import factor_cost, tree_cost
+from private_bandits.ledger.row_checks import Facts
 from private_bandits.ledger.rows import Release, label_span
 
 CHECKED = (
@@ -38,8 +37,6 @@ BLIND = (
     "whether a copy of the agent's state was released elsewhere, with noise of its own",
     "rows after the last one here, unless a later head is known",
 )
-ROUNDING = Fraction(1, 10**9)
-"""Relative difference that floats may leave between a standard deviation and the scale that it follows from."""
 LONGEST_SPAN = 2**22
 """Leaves of a tree's node, at most: a text that names more is not counted through."""
 
@@ -119,6 +116,8 @@ class Verification:
         """Return the result in words: the verdict, the costs, what was checked, and what cannot be seen."""
         symbol = "epsilon" if self.noise == "laplace" else "rho"
         lines = [str(self), *(f"Note: {note}." for note in self.notes)]
+        if not self.settings:  # nothing could be read
+            return "\n".join(lines)
         if self.private:
             cost, promised = float(self.reward_cost), self.promised_reward
             lines.append(
@@ -170,9 +169,10 @@ class _Check:
         self._releases = Releases()
         self._costs: defaultdict[tuple[str, int], Fraction] = defaultdict(Fraction)
         self._newest: dict[str, int] = {}
+        self._sizes: dict[tuple[str, int], int] = {}  # the rewards in each episode
         self._known = False
         try:
-            self._facts = _Facts(json.loads(opening))
+            self._facts = Facts(json.loads(opening))
             self._known = True
         except Exception:
             self.found.findings.append(Finding(0, "it cannot be read: it is no opening of a ledger, or was changed"))
@@ -190,10 +190,12 @@ class _Check:
     def _take(self, row: Release, number: int) -> None:
         if row.previous != self._last_hash:
             self._off(number, "it does not hold the hash of the text before it: one of the two was changed")
-        for words in self._wrong(row, number):
+        wrong = list(self._wrong(row, number))
+        for words in wrong:
             self._off(number, words)
         self._charge(row)
-        self.found.releases.append(row)
+        if not wrong:
+            self.found.releases.append(row)
 
     def _off(self, number: int, words: str) -> None:
         if all(finding.words != words for finding in self.found.findings):
@@ -205,7 +207,8 @@ class _Check:
             yield f"it has the number {row.number}, and number {number} comes next"
         if self._known:
             yield from self._facts.wrong_noise(row)
-            yield from self._facts.wrong_parts(row, self._newest, self._releases.sizes)
+            yield from self._facts.wrong_parts(row, self._newest, self._sizes)
+            yield from self._facts.wrong_values(row)
 
     def _charge(self, row: Release) -> None:
         """Add up what a release costs the rewards in it, and remember what was released."""
@@ -221,6 +224,7 @@ class _Check:
             if part.new:
                 key, _, last = label_span(part.episode)
                 self._newest[key] = max(last, self._newest.get(key, 0))
+                self._sizes[key, last] = part.rewards
         if row.noise != "none":
             self._releases.add(row)
 
@@ -232,10 +236,24 @@ class _Check:
         if known_head is not None and known_head not in self._heads:
             found.findings.append(Finding(None, _missing_head(known_head, found.rows)))
         if self._known:
-            self._facts.fill_in(found)
+            self._fill_in(found)
             if found.private:
                 self._compare(found)
         return found
+
+    def _fill_in(self, found: Verification) -> None:
+        """Note what the opening states."""
+        facts = self._facts
+        found.settings, found.plan, found.noise, found.private = facts.settings, facts.plan, facts.noise, facts.private
+        if facts.chained is not None:
+            found.notes.append(
+                f"rows 1 to {facts.chained['rows']} were written by an earlier version and chained on "
+                f"{facts.chained['on']}: nothing before that day is vouched for"
+            )
+        if not facts.private:
+            found.notes.append("nothing is promised: there is no noise, or it comes from a seed")
+            return
+        found.promised_reward, found.promised_person = facts.promised_reward, facts.promised_person
 
     def _compare(self, found: Verification) -> None:
         facts = self._facts
@@ -261,141 +279,3 @@ def _missing_head(head: str, rows: int) -> str:
     if number.isdecimal() and int(number) > rows:
         return f"the head {head} is of {number} rows, and there are {rows}: rows were cut off"
     return f"the head {head} is none of this ledger: rows were rewritten, or it is of another ledger"
-
-
-def _above(exact: Fraction) -> float:
-    """Return a float that is not below the exact number."""
-    nearest = float(exact)
-    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
-
-
-class _Facts:
-    """The public facts that an opening states."""
-
-    def __init__(self, opening: Mapping[str, Any]) -> None:
-        """Take the facts over. Raises whatever it may where they are not those of an opening."""
-        self.settings: Mapping[str, Any] = opening["settings"]
-        self._opening = opening
-        self._noise, self._private, self._steps = opening["noise"], opening["private"], opening["steps"]
-        self._level = math.inf if opening["level"] == "inf" else float(opening["level"])
-        self.limit: int | None = self.settings["max_rewards_per_person"]
-        self.one_per_episode: bool = self.settings.get("one_reward_per_episode", False)
-        self._tree_levels: int = self.settings["tree_levels"]
-        factor = opening["factor"]
-        self._multipliers, self._unit, self._cap = ((1,), 1, 1) if factor is None else (tuple(factor[0]), *factor[1:])
-        self._low, self._high = self.settings["reward_range"]
-        budget = dict(self.settings["policy"]["budget"])
-        self._budget: Budget = BUDGETS[budget.pop("kind")](**budget)
-        self._check()
-
-    def _check(self) -> None:
-        """Raise ValueError where a fact is not of its kind."""
-        counts = (*self._multipliers, self._unit, self._steps, *(n for n in (self._cap, self.limit) if n is not None))
-        fit = (
-            all(type(n) is int and n > 0 for n in counts)
-            and type(self._tree_levels) is int
-            and self._tree_levels >= 0
-            and all(type(flag) is bool for flag in (self._private, self.one_per_episode))
-            and self._noise == self._budget.noise
-            and self._level > 0
-            and self.settings["unit"] in ("reward", "person")
-            and (self.settings["unit"] == "reward" or self.limit is not None)
-            and float(self._low) < float(self._high)
-            and "plan" in self._opening
-            and self._opening["ledger"] == 1
-        )
-        chained = self._opening.get("chained")
-        if not fit or not (chained is None or chained.keys() == {"on", "rows"}):
-            raise ValueError("no opening of a ledger")
-
-    def fill_in(self, found: Verification) -> None:
-        """Note what was promised."""
-        found.settings, found.plan = self.settings, self._opening["plan"]
-        found.noise, found.private = self._noise, self._private
-        chained = self._opening.get("chained")
-        if chained is not None:
-            found.notes.append(
-                f"rows 1 to {chained['rows']} were written by an earlier version and chained on {chained['on']}: "
-                "nothing before that day is vouched for"
-            )
-        if not self._private:
-            found.notes.append("nothing is promised: there is no noise, or it comes from a seed")
-            return
-        budget = self._budget.level
-        per_reward = self.settings["unit"] == "reward"
-        found.promised_reward = budget if per_reward else _above(Fraction(self._level) * self._reward_cost())
-        if self.limit is not None:
-            found.promised_person = _above(self.person_cost_ever()) if per_reward else budget
-
-    def wrong_level(self) -> Iterator[str]:
-        """Say whether the releases may cost more than was promised, in the long run."""
-        per_reward = self.settings["unit"] == "reward"
-        ever = Fraction(self._level) * self._reward_cost() if per_reward else self.person_cost_ever()
-        if ever > Fraction(self._budget.level):
-            unit, promised = self.settings["unit"], self._budget.level
-            yield f"its releases may cost a {unit} {float(ever):.6g} in the end, and {promised:.6g} was promised"
-
-    def _reward_cost(self) -> Fraction:
-        """Return the cost to a reward in all of its releases, in units of one release."""
-        if self._tree_levels > 1:
-            return Fraction(self._tree_levels)
-        return Fraction(sum(c * c for c in self._multipliers), self._unit**2)
-
-    def person_cost_ever(self) -> Fraction:
-        """Return the most that all rewards of a person ever cost, in the dearest placement that is taken."""
-        assert self.limit is not None
-        level, limit = Fraction(self._level), self.limit
-        if self._noise == "laplace":
-            return level * limit * (self._tree_levels or 1)
-        if not self.one_per_episode:
-            return level * limit**2 * self._reward_cost()
-        if self._tree_levels > 1:
-            return level * tree_cost(self._tree_levels, limit)
-        return level * factor_cost(self._multipliers, self._unit, self._cap, limit)
-
-    def wrong_noise(self, row: Release) -> Iterator[str]:
-        """Say what is off with the noise of a row."""
-        if (row.noise, row.private, row.steps) != (self._noise, self._private, self._steps):
-            yield "its kind of noise, its grid, or whether it is private differs from the opening"
-            return
-        if row.noise == "none":
-            return
-        if not (row.scale > 0 and math.isfinite(row.scale + row.calibrated + row.noise_sd)):
-            yield "it has no noise of a size that could be"
-            return
-        moved = Fraction(row.sensitivity) / Fraction(row.scale)
-        cost = moved if row.noise == "laplace" else moved**2 / 2
-        if cost > Fraction(row.calibrated):
-            yield f"it says that it cost {row.calibrated:.6g}; its noise and its sensitivity make it {float(cost):.6g}"
-        if Fraction(row.calibrated) > Fraction(self._level):
-            yield f"it cost {row.calibrated:.6g}, and a release may cost {self._level:.6g}"
-        sd = Fraction(self._high - self._low) / row.steps / Fraction(row.unit) * Fraction(row.scale)
-        sd *= Fraction(math.sqrt(2)) if row.noise == "laplace" else 1
-        if abs(Fraction(row.noise_sd) - sd) > ROUNDING * sd:
-            yield "its standard deviation is not that of its noise"
-        if len(row.values) == 1 and row.sensitivity < row.steps * self._unit:
-            yield f"its sensitivity of {row.sensitivity} is less than one reward moves the sum by"
-
-    def wrong_parts(self, row: Release, newest: Mapping[str, int], sizes: Mapping[Any, int]) -> Iterator[str]:
-        """Say what is off with the episodes of a row. newest: the last one of each sum so far; sizes: of all."""
-        new = [part for part in row.parts if part.new]
-        for part in new:
-            key, first, last = label_span(part.episode)
-            if last <= newest.get(key, 0):
-                yield f"episode {part.episode} was released before"
-            elif (first, last) != (newest.get(key, 0) + 1,) * 2 or key != str(part.key):
-                yield f"episode {part.episode} does not come next"
-        if self._tree_levels > 1:
-            return
-        key, _, last = label_span(new[0].episode)
-        place = last if self._cap is None else (last - 1) % self._cap + 1
-        again = self._multipliers[1 : min(place, len(self._multipliers))] if len(new) == 1 else ()
-        expected = [(f"{key}/{last - k}", c / self._unit) for k, c in enumerate(again, 1)]
-        if [(part.episode, part.multiplier) for part in row.parts if not part.new] != expected:
-            yield "it holds other episodes again than the settings say"
-        elif any(sizes.get((key, last - k)) != part.rewards for k, part in enumerate(row.parts) if not part.new):
-            yield "it counts other rewards than the earlier rows"
-        if dict(row.episodes) != {part.episode: part.multiplier for part in row.parts}:
-            yield "it charges other episodes than it holds"
-        if any(part.multiplier != 1 for part in new):
-            yield "a new episode does not have the multiplier one"
