@@ -399,6 +399,7 @@ class Bandit(Learning):
     def _drawn(self, row: Release) -> None:
         self.unlearned.append(row)
         if self._lasting:
+            self.door.account.link()  # stored rows are in the chain
             self.records.summed([self.private.episodes[key] for key in row.keys])
         self.records.released(row)
 

@@ -208,7 +208,7 @@ def test_an_agent_in_memory_ends_where_a_release_was_cut_short(
 
     for _ in range(50):
         agent.tell(agent.ask(actions=actions), 1.0)
-    monkeypatch.setattr(*((Account, "charge", cut) if step == "ledger" else (type(policy), "learn", cut)))
+    monkeypatch.setattr(*((Account, "charge_new", cut) if step == "ledger" else (type(policy), "learn", cut)))
 
     def play() -> None:
         for _ in range(10_000):

@@ -186,6 +186,7 @@ def test_an_episode_is_not_released_twice_where_nothing_is_promised_either(budge
 def test_an_episode_released_before_a_restart_is_not_released_again() -> None:
     door = door_for(zCDP(0.1))
     released = door.release(one(door, 1))
+    door.account.link()
     resumed = Door(door.budget, door.reward_range, Account([released]), None)
     with pytest.raises(AssertionError, match="was released before"):
         resumed.release(one(resumed, 1))

@@ -31,8 +31,8 @@ class Account:
 
     def __init__(self, rows: Iterable[Release] = (), opening: str = "") -> None:
         self.opening = opening
-        self.last_hash = digest(opening)
-        """The hash of the last row, or of the opening. The next row holds it."""
+        self._hash = digest(opening)
+        self._unlinked: list[Release] = []  # rows after the one of that hash
         self._releases = 0
         self._last: dict[str, int] = {}  # the last episode of each sum that was released
         self._costs: dict[str, _Costs] = {}
@@ -42,11 +42,15 @@ class Account:
             self.charge(row)
 
     def charge(self, row: Release) -> None:
-        """Count a release, and charge its rewards. Rows come in their order, without a gap."""
+        """Count a release that was made before, and charge its rewards. Rows come in their order, without a gap."""
+        if row.number == self._releases + 1 and row.previous != self.last_hash:
+            raise InvalidInput(f"row {row.number} of the ledger does not hold the hash of what is before it")
+        self.charge_new(row)
+
+    def charge_new(self, row: Release) -> None:
+        """Count a release that was just made, and charge its rewards. It is put into the chain before it is stored."""
         if row.number != self._releases + 1:
             raise InvalidInput(f"row {self._releases + 1} comes next in the ledger, got row {row.number}")
-        if row.previous != self.last_hash:
-            raise InvalidInput(f"row {row.number} of the ledger does not hold the hash of what is before it")
         for episode, multiplier in row.episodes.items():
             key, first, last = label_span(episode)
             self._last[key] = max(last, self._last.get(key, last))
@@ -61,13 +65,30 @@ class Account:
             dearest = costs.charge(first, last, cost)
             if dearest is not self._largest and dearest > self._largest:  # fractions are slow
                 self._largest = dearest
-        self.last_hash = digest(row.text)
+        self._unlinked.append(row)
         self._releases += 1  # last: an interrupt may leave an episode charged for nothing, never a row uncharged
 
     def covers(self, episode: str) -> bool:
         """Whether this episode was released, or a later one of its sum."""
         key, _, last = label_span(episode)
         return key in self._last and last <= self._last[key]
+
+    @property
+    def last_hash(self) -> str:
+        """The hash of the last row, or of the opening. The next row holds it."""
+        return self.link()
+
+    def link(self) -> str:
+        """Put new rows into the chain, and return the hash of the last one.
+
+        It is done when it is needed: an agent in memory need not hash what nobody asks for.
+        """
+        found = self._hash
+        for row in self._unlinked:
+            row.link(found)
+            found = digest(row.text)
+        self._unlinked, self._hash = [], found
+        return found
 
     @property
     def head(self) -> str:

@@ -24,11 +24,14 @@ def canonical(data: Any) -> str:
     >>> canonical({"number": 1, "values": (0.5, 2.0)})
     '{"number":1,"values":[0.5,2.0]}'
     """
-    return json.dumps(data, separators=(",", ":"), default=_type_name)
+    return _ENCODER.encode(data)
 
 
 def _type_name(value: object) -> str:
     return f"a {type(value).__name__}"
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), default=_type_name)  # made once: every release is encoded
 
 
 def digest(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 from private_bandits.budget import NoiseKind
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger.chain import canonical
-from private_bandits.plain_data import json_numbers
+from private_bandits.plain_data import json_number
 
 
 class Part(NamedTuple):
@@ -136,14 +136,25 @@ class Release:
         """The cost to a reward of multiplier one. It is infinite unless the noise is unforeseeable."""
         return self.calibrated if self.private else math.inf
 
+    def link(self, previous: str) -> None:
+        """Put a new row into a chain, after the text of this hash. It has no place in one before."""
+        if self.previous not in ("", previous):
+            raise AssertionError(f"row {self.number} is in another place of the chain")
+        object.__setattr__(self, "previous", previous)
+
     @cached_property
     def text(self) -> str:
         """The row as it is stored, exported and hashed. A row that was read has the text that it was read from."""
-        return canonical(json_numbers(self.to_dict() | {"previous": self.previous}))
+        if not self.previous:
+            raise AssertionError(f"row {self.number} is in no chain yet")
+        data = {name: getattr(self, name) for name in _STORED}
+        if data["calibrated"] == math.inf:
+            data["calibrated"] = json_number(math.inf)
+        return canonical(data)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was released as plain data. Its place in the chain is in `text`."""
-        data = {f.name: getattr(self, f.name) for f in fields(self) if f.compare}
+        data = {name: getattr(self, name) for name in _STORED if name != "previous"}
         return data | {"episodes": dict(self.episodes), "parts": [list(part) for part in self.parts]}
 
     @classmethod
@@ -187,6 +198,9 @@ class Release:
             and bool(self.values)
             and type(self.previous) is str
         )
+
+
+_STORED = tuple(field.name for field in fields(Release))
 
 
 def label_span(episode: str) -> tuple[str, int, int]:

@@ -168,9 +168,8 @@ class Door:
             parts=whole.parts,
             weights=None if whole.weights is None else tuple(map(tuple, whole.weights)),
             unit=whole.unit,
-            previous=self.account.last_hash,
         )
-        self.account.charge(row)
+        self.account.charge_new(row)
         return row
 
 
