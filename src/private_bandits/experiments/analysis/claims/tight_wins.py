@@ -71,9 +71,10 @@ def _test(regrets: Regrets) -> str:
     return (
         f"On each instance and at each rho, 1 minus {name_of(regrets.pairs()[0].ours)}'s mean regret at step "
         f"{regrets.horizon:,} over the published one's ({'in pairs' if regrets.paired else 'Welch'}, delta method), by "
-        f"t tests. Less: above 0. No more: above -{percent(MARGIN)}, which the former implies. More: below 0, after Holm's "
-        "correction. The claim holds if every pair is the first or the second and every instance has one of the first. "
-        "It does not if one pair is the third. Twins without privacy are not judged. Shares in the table: 1 is 100 %."
+        f"t tests. Less: above 0. No more: above -{percent(MARGIN)}, which the former implies. More: below 0, after "
+        "Holm's correction. The claim holds if every pair is the first or the second and every instance has one of the "
+        "first. It does not if one pair is the third. Twins without privacy are not judged. Shares in the table: 1 is "
+        "100 %."
     )
 
 
