@@ -14,6 +14,7 @@ import pytest
 from scipy import optimize
 
 import private_bandits as pb
+from private_bandits.agent import bandit_of
 from private_bandits.arrays import Floats
 from private_bandits.errors import InvalidInput
 from private_bandits.mechanism.factor import HALF_BEFORE, Factor
@@ -22,6 +23,7 @@ from private_bandits.policies.legacy import TightAdaCUCB, upper_bound
 from private_bandits.policies.release_memory import MeanError, combination_weights
 from private_bandits.simulation.engines import ONE_BY_ONE, engine_for
 from tests.policies.test_release_memory import doubling, exact_reading
+from tests.storage.test_damage import copied
 
 POLICY = TightAdaCUCB(2, pb.zCDP(1.0))
 
@@ -50,6 +52,18 @@ def test_only_what_files_hold_makes_one() -> None:
     assert engine_for(POLICY) is ONE_BY_ONE
 
 
+def test_a_file_keeps_saying_what_made_it(tmp_path: Path) -> None:
+    """Its settings and the opening of its ledger, however often it is opened."""
+    path = copied("factor", tmp_path)
+    for step in range(3):
+        with pb.Agent.open(path) as agent:
+            assert type(agent.policy) is TightAdaCUCB
+            agent.tell(agent.ask(), step / 2)
+            opened = json.loads(agent.ledger.opening)["settings"]["policy"]
+            assert (opened["policy"], opened["variant"]) == ("adac-ucb", "tight")
+            assert bandit_of(agent).settings.to_dict()["policy"] == agent.policy.to_dict()
+
+
 # The bound.
 
 
@@ -61,9 +75,6 @@ def test_where_a_reward_has_a_negative_weight_the_bound_is_hoeffdings() -> None:
     variance = float(expected["variance"])
     for mean in (0.01, 0.4, 0.6, 0.98):
         assert upper_bound(mean, last, 2.0) == pytest.approx(mean + math.sqrt(4 * variance))
-
-
-# The bound.
 
 
 def played(releases: int, noise: float) -> tuple[int, ...]:

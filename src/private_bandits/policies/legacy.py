@@ -45,7 +45,7 @@ class TightState(DoublingState):
 
 @dataclass(frozen=True)
 class TightAdaCUCB(AdaCUCB):
-    """AdaC-UCB as `variant="tight"` of versions 0.7 and 0.8 ran it, to the last bit. Only files of these make one.
+    """AdaC-UCB as `variant="tight"` of version 0.8 ran it, to the last bit. Only files that it made bring one back.
 
     It doubles later: an arm's second release brings it to about 7.5 sqrt(b) rewards, a power of two. It reads all
     releases of an arm together (release_memory.py), a release holds half of the episode before it again
