@@ -34,9 +34,9 @@ def guess(rho: float) -> float:
 
 
 def regret(horizon: int, runs: int) -> pb.Simulation:
-    """AdaC-UCB with each rho, and without privacy."""
+    """AdaC-IMED with each rho, and without privacy."""
     budgets = {f"{rho:g}": pb.zCDP(rho) for rho in RHOS} | {"no privacy": pb.NoPrivacy()}
-    policies = {name: pb.AdaCUCB(len(MEANS), budget, beta=1) for name, budget in budgets.items()}
+    policies = {name: pb.AdaCIMED(len(MEANS), budget) for name, budget in budgets.items()}
     return pb.simulate(policies, pb.Bernoulli(MEANS), horizon=horizon, runs=runs, seed=0)
 
 

@@ -2,7 +2,7 @@
 
     python benchmarks/imed.py [--runs 2000] [--only forms,settings]
 
-Against another version, such as 0.8.0, whose AdaC-UCB had variant="tight": run the first line where that is installed.
+Against another version, such as 0.8.0, whose AdaC-UCB has variant="tight": run the first line where that is installed.
 
     python benchmarks/imed.py --write rival.npz
     python benchmarks/imed.py --against rival.npz
@@ -60,7 +60,7 @@ def cases(names: Any = tuple(INSTANCES), horizons: Any = HORIZONS) -> Iterator[t
 
 
 def write_rival(path: str, runs: int) -> None:
-    """Regrets of the tight AdaC-UCB of the version that is installed."""
+    """Regrets of the tight AdaC-UCB of the version that is installed, 0.8 or earlier."""
     found: Regrets = {}
     for name, means, horizon in cases():
         policies = {str(rho): pb.AdaCUCB(len(means), pb.zCDP(rho), beta=1.0, variant="tight") for rho in RHOS}

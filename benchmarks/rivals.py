@@ -42,8 +42,8 @@ def policies(rho: float, arms: int, horizon: int) -> dict[str, Policy[Any]]:
     budget = pb.NoPrivacy() if math.isinf(rho) else pb.zCDP(rho)
     pure = equal_budget(budget, ["PureDP"])
     found: dict[str, Policy[Any]] = {
-        "AdaC-UCB, tight": pb.AdaCUCB(arms, budget, beta=BETA, variant="tight"),
-        "AdaC-UCB": pb.AdaCUCB(arms, budget, beta=BETA, variant="paper"),
+        "AdaC-IMED": pb.AdaCIMED(arms, budget),
+        "AdaC-UCB": pb.AdaCUCB(arms, budget, beta=BETA),
         "AdaP-UCB": pb.AdaPUCB(arms, pure, beta=BETA),
         "DP-IMED": pb.DPIMED(arms, pure),
         "DP-KLUCB": pb.DPKLUCB(arms, pure),

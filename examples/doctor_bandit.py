@@ -25,12 +25,11 @@ from matplotlib import pyplot as plt
 
 CURE_RATES = {"medicine A": 0.75, "medicine B": 0.625, "medicine C": 0.5, "medicine D": 0.375, "medicine E": 0.25}
 RHO = 0.1
-BETA = 1.0  # as in the paper's experiment; privacy does not depend on it
 
 
-def policy(budget: Budget) -> pb.AdaCUCB:
-    """AdaC-UCB over the five medicines."""
-    return pb.AdaCUCB(arms=list(CURE_RATES), budget=budget, beta=BETA)
+def policy(budget: Budget) -> pb.AdaCIMED:
+    """AdaC-IMED over the five medicines."""
+    return pb.AdaCIMED(arms=list(CURE_RATES), budget=budget)
 
 
 def run_trial(agent: pb.Agent, patients: int, label: str) -> tuple[list[int], int]:
@@ -59,7 +58,7 @@ def draw(path: Path, recommended: list[int], simulation: pb.Simulation) -> None:
         left.bar(starts, share, width=window, bottom=floor, align="edge", label=f"{name} (cures {rate:.1%})")
         floor += share
     left.set(
-        title=f"One private trial (rho = {RHO}); an arm is played until its count doubles",
+        title=f"One private trial (rho = {RHO}); an arm is played for a whole episode",
         xlabel="patient",
         ylabel="share of recommendations",
     )

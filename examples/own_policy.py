@@ -115,7 +115,7 @@ def main() -> None:
     policies: dict[str, Any] = {
         "MOSS": MOSS(arms=arms, budget=budget),
         "explore then commit": ExploreThenCommit(arms=arms, budget=budget, rewards=100),
-        "AdaC-UCB": pb.AdaCUCB(arms=arms, budget=budget, beta=1),
+        "AdaC-IMED": pb.AdaCIMED(arms=arms, budget=budget),
     }
     for name, policy in list(policies.items())[:2]:
         agent = trial(policy, arguments.patients)

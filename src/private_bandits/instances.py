@@ -13,6 +13,7 @@ from private_bandits.budget import Budget, equal_budget
 from private_bandits.environments import Contextual, Linear, Setting
 from private_bandits.errors import InvalidInput
 from private_bandits.policies import POLICIES, Policy
+from private_bandits.policies.base import instead_of
 
 
 def linear_instance(
@@ -61,7 +62,10 @@ def policy_named(
         raise InvalidInput(f"policy must be one of {', '.join(known)}, got {name!r}")
     cls = POLICIES[name]
     if variant is not None and variant not in cls.variants:
-        raise InvalidInput(f"{name} has no variant {variant!r}: variant must be {' or '.join(cls.variants)} for it")
+        raise InvalidInput(
+            f"{name} has no variant {variant!r}: variant must be {' or '.join(cls.variants)} for it"
+            + instead_of(cls, variant)
+        )
     said = options if variant is None else {**options, "variant": variant}
     mine = {k: v for k, v in said.items() if k in parameters_of(name)}
     return cls(budget=equal_budget(budget, cls.supported_budgets), **mine)  # type: ignore[call-arg]

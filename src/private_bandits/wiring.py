@@ -71,6 +71,8 @@ def new_bandit(
 ) -> tuple[Bandit, Store]:
     """Return a bandit before its first decision, and its store: in a new file, or in memory."""
     policy, bounds = settings.run_policy, settings.reward_range
+    if policy.replaced_by:
+        raise InvalidInput(f"{type(policy).__name__} only goes on with files of earlier versions: {policy.replaced_by}")
     if path is not None and POLICIES.get(policy.name) is not type(policy):
         raise InvalidInput(
             f"{type(policy).__name__} has no name of its own, so a file could not bring it back: give the class "

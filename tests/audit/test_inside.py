@@ -18,6 +18,7 @@ from private_bandits.audit.script import random_script, short_scripts
 from private_bandits.audit.script_replay import replay
 from private_bandits.audit.target import EXAMPLES
 from private_bandits.errors import InvalidInput
+from private_bandits.mechanism.factor import HALF_BEFORE
 from private_bandits.policies import POLICIES
 from private_bandits.storage.rows import chained_rows
 from tests.audit.specimens import SPECIMENS, Specimen
@@ -124,8 +125,8 @@ LARGE = [of_policy(pb.AdaCOFUL.example(pb.zCDP(0.5)))]
 QUICK = replace(SHORT, scripts=1, draws=150, seconds=0.0, false_accusation=SELDOM)
 TINY = Effort(scenarios=3, pilot=4, learn=30, test=60, longest=6)
 FROM_OUTSIDE = replace(SHORT, scripts=1, effort=TINY, false_accusation=SELDOM)
-TIGHT = [target for target in SHORTLY if " tight " in target.name and not target.name.startswith("adac-ucb")]
-"""Of the policies of the paper; the short run audits AdaC-UCB in the README's tests."""
+TIGHT = [target for target in SHORTLY if " tight " in target.name]
+"""Of the policies of the paper."""
 
 
 @pytest.mark.parametrize(
@@ -188,21 +189,30 @@ def test_a_variant_may_be_asked_for() -> None:
             shipped(name, variant=variant)
 
 
-@pytest.mark.parametrize("rho", [0.3, 0.003])
-def test_the_dearest_reward_costs_the_whole_budget(rho: float) -> None:
+@pytest.mark.parametrize("first", [1, 64])
+def test_the_dearest_reward_costs_the_whole_budget(first: int) -> None:
     """Were the replays blind to the change, the cost would be zero; were the noise too large, it would be less.
 
-    With the smaller budget the first release that holds an episode again has 128 rewards.
+    first: rewards in an arm's first episode. With 64 a release holds an episode again after 128 rewards.
     """
-    found = exact.examine(of_policy(pb.AdaCUCB(2, pb.zCDP(rho))), scripts=2)
+
+    class Halves(pb.AdaCUCB):
+        name = "late-halves"
+        factor = HALF_BEFORE
+
+        def due(self, state: Any, key: int, count: int, arrived: Any) -> bool:
+            return bool(count >= max(state.released[key], first))
+
+    found = exact.examine(of_policy(Halves(2, pb.zCDP(0.3))), scripts=2)
+    del POLICIES["late-halves"]
     assert found.worst == pytest.approx(1.0, abs=1e-9)
     assert found.replays > 100
 
 
 def test_noise_of_late_releases_that_hold_episodes_again_is_looked_at() -> None:
-    target = of_policy(pb.AdaCUCB(2, pb.zCDP(0.003)))
-    assert exact.held_again_after(target) == 256
-    assert exact.held_again_after(of_policy(pb.AdaCUCB(2, pb.zCDP(0.003), variant="paper"))) == 0
+    target = of_policy(pb.AdaCIMED(2, pb.zCDP(0.003)))
+    assert exact.held_again_after(target) == 140
+    assert exact.held_again_after(of_policy(pb.AdaCUCB(2, pb.zCDP(0.003)))) == 0
     assert len(draws.noise_of_run(target, draws.Draws())) == 3
 
 

@@ -133,15 +133,15 @@ def rivals(**changes: Any) -> tuple[Experiment, pd.DataFrame]:
 
 
 def tightened(instances: Sequence[str] = ("one", "two"), **changes: Any) -> Experiment:
-    """AdaC-UCB as published and tight, on instances of growing size."""
+    """AdaC-UCB as published and AdaC-IMED, on instances of growing size."""
     sizes = [Instance(name, arms=2 + number) for number, name in enumerate(instances)]
-    made = [e for size in sizes for e in entries(["adac-ucb"], (0.1, 1.0, math.inf), (), ("paper", "tight"), size)]
+    made = [e for size in sizes for e in entries(["adac-ucb", "adac-imed"], (0.1, 1.0, math.inf), instance=size)]
     settings = {"name": "tightened", "figures": ("variants",), "claims": ("tight-wins",), "entries": tuple(made)}
     return experiment(**(settings | changes))
 
 
 def tight(**changes: Any) -> tuple[Experiment, pd.DataFrame]:
-    """The same with regrets that were made up: tight has less the larger rho is."""
+    """The same with regrets that were made up: AdaC-IMED has less the larger rho is."""
     made = tightened(**changes)
-    shares = {("tight", 0.1): 0.75, ("tight", 1.0): 0.6, ("tight", math.inf): 0.5}
-    return made, made_up(made, lambda entry, steps: np.sqrt(steps) * shares.get((entry.variant or "", entry.rho), 1.0))
+    shares = {("adac-imed", 0.1): 0.75, ("adac-imed", 1.0): 0.6, ("adac-imed", math.inf): 0.5}
+    return made, made_up(made, lambda entry, steps: np.sqrt(steps) * shares.get((entry.policy, entry.rho), 1.0))

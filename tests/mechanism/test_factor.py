@@ -193,7 +193,7 @@ def test_an_episode_of_its_own_is_unchanged_by_factors() -> None:
     assert (episode.factor, episode.multipliers) == (None, {"3/1": 1.0})
 
 
-@pytest.mark.parametrize("name", ["adac-ucb", "adac-oful", "adac-gope"])
+@pytest.mark.parametrize("name", ["adac-imed", "adac-oful", "adac-gope"])
 @pytest.mark.parametrize("step", ["ledger", "policy"])
 def test_an_agent_in_memory_ends_where_a_release_was_cut_short(
     name: str, step: str, monkeypatch: pytest.MonkeyPatch
@@ -238,7 +238,7 @@ def test_what_is_no_factor_is_refused(multipliers: tuple[int, ...], unit: int, c
 
 
 def test_a_factor_and_a_combination_exclude_each_other() -> None:
-    class Both(pb.AdaCUCB):
+    class Both(pb.AdaCIMED):
         def combination(self, state: Any, key: int, arrived: Any) -> Any:
             return None
 
@@ -249,4 +249,4 @@ def test_a_factor_and_a_combination_exclude_each_other() -> None:
 
 def test_a_budget_too_small_to_be_shared_is_named() -> None:
     with pytest.raises(InvalidInput, match=r"zCDP\(rho=1e-200\) leaves less than 1e-200"):
-        pb.Agent(pb.AdaCUCB(2, pb.zCDP(1e-200)))
+        pb.Agent(pb.AdaCIMED(2, pb.zCDP(1e-200)))

@@ -25,7 +25,7 @@ from private_bandits.mechanism.release import Door
 from private_bandits.mechanism.rewards import RewardRange
 from private_bandits.storage.damage import checksum
 from private_bandits.storage.formats import agent_checksum
-from tests.storage.test_damage import FILES, KINDS, one_step
+from tests.storage.test_damage import FILES, KINDS, NEW, one_step
 from tests.support import read_ledger
 
 COUNTS = [3, 1, 2, 5, 1, 4, 2, 7, 1]
@@ -162,7 +162,7 @@ def test_a_release_without_a_new_reward_is_refused_before_a_draw() -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_every_reward_of_an_agent_is_new_once(name: str) -> None:
-    policy, options = KINDS[name]
+    policy, options = NEW[name]
     agent = pb.Agent(policy, **options)
     for step in range(60):
         one_step(agent, step)
@@ -176,13 +176,16 @@ def test_every_reward_of_an_agent_is_new_once(name: str) -> None:
 
 
 def test_a_log_is_new_in_the_first_release_of_each_arm() -> None:
-    agent = pb.Agent(pb.AdaCUCB(arms=["A", "B"], budget=pb.zCDP(1.0)), seed=1)
+    policy = pb.AdaCIMED(arms=["A", "B"], budget=pb.zCDP(1.0))
+    agent = pb.Agent(policy, seed=1)
     agent.warm_start([("A", 1.0), ("B", 0.0), ("A", 0.5), ("A", 0.0)])
     assert [row.parts for row in agent.ledger] == [(Part(0, "0/1", 3, 1.0, True),), (Part(1, "1/1", 1, 1.0, True),)]
     for _ in range(40):
         agent.tell(agent.ask(), 1.0, played="A")
-    later = agent.ledger[2]
-    assert later.parts == (Part(0, "0/2", later.count, 1.0, True), Part(0, "0/1", 3, 0.5, False))
+    later, factor = agent.ledger[2], policy.factor
+    assert factor is not None
+    again = factor.multipliers[1] / factor.unit
+    assert later.parts == (Part(0, "0/2", later.count, 1.0, True), Part(0, "0/1", 3, again, False))
 
 
 def test_an_index_policy_reads_a_mean_from_a_release_that_holds_episodes_again() -> None:
@@ -264,7 +267,7 @@ def texts(rows: Sequence[dict[str, Any]]) -> list[str]:
 @pytest.mark.parametrize("now", [0, 7])
 def test_rows_of_earlier_versions_are_read_with_what_is_new_in_them(name: str, now: int) -> None:
     """now: how many rows were written since, by this version."""
-    policy, options = KINDS[name]
+    policy, options = NEW[name]
     agent = pb.Agent(policy, **options)
     for step in range(70):
         one_step(agent, step)

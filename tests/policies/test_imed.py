@@ -22,7 +22,7 @@ from private_bandits.policies import adac_imed
 from private_bandits.policies.geometric import GeometricMemory, geometric_factor
 from private_bandits.policies.imed_index import LARGEST_MEAN, bound_of_cost, bounds_of_costs, cost, costs
 from private_bandits.testing import interact
-from tests.policies.test_ucb import exact_reading
+from tests.policies.test_release_memory import exact_reading
 
 # The index.
 

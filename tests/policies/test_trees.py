@@ -13,8 +13,7 @@ import pytest
 import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentFileInvalid, CapacityExceeded, InvalidInput
-from private_bandits.policies import Policy
-from private_bandits.policies.base import policy_from_dict
+from private_bandits.policies import Policy, policy_from_dict
 from tests.support import holds
 
 LOW, HIGH = -1.0, 1.0

@@ -25,7 +25,6 @@ import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentBusy, ClosedDecision
 from private_bandits.ledger import Release
-from private_bandits.policies.doubling import episode_length
 from tests.storage.kill_worker import HeldAgain
 
 WORKER = Path(__file__).with_name("kill_worker.py")
@@ -33,7 +32,7 @@ ARMS = 48  # many arms, many releases
 MOST_ASKED_AT_ONCE = 8
 REWARDS_PER_PERSON = 3
 DOUBLING = pb.AdaCUCB(n_arms=ARMS, budget=pb.NoPrivacy(), variant="paper")
-REMEMBERS = pb.AdaCUCB(n_arms=ARMS, budget=pb.zCDP(4.0))  # releases hold half of the episode before again
+REMEMBERS = pb.AdaCIMED(n_arms=ARMS, budget=pb.zCDP(4.0))  # releases hold earlier episodes again
 HELD_AGAIN = HeldAgain(n_arms=6, budget=pb.NoPrivacy())
 TREES = pb.TreeUCB(n_arms=6, budget=pb.NoPrivacy(), horizon=100)  # seven levels; rewards go on in new trees
 DIMENSION = 4
@@ -239,18 +238,26 @@ def check_kept(agent: pb.Agent) -> None:
 
 
 def check_doubling(agent: pb.Agent) -> None:
-    """The policy knows every row: counts double, from the second or third on, and means are the last of each arm."""
-    policy, rows = agent.policy, agent.ledger.rows
-    assert isinstance(policy, pb.AdaCUCB)
-    uses_all_releases = policy.factor is not None
+    """The policy knows every row: counts double, and means are the last of each arm."""
+    rows = agent.ledger.rows
     of_arm = {arm: [row for row in rows if row.key == arm] for arm in range(ARMS)}
     for estimate in agent.estimates():
         released = of_arm[estimate.action]
         counts = [row.counts[0] for row in released]
-        assert counts == [episode_length(sum(counts[:j]), policy.initial_rewards) for j in range(len(counts))]
-        assert estimate.rewards == (sum(counts) if uses_all_releases else counts[-1] if counts else 0)
-        if released and not uses_all_releases:
+        assert counts == [max(1, sum(counts[:j])) for j in range(len(counts))]
+        assert estimate.rewards == (counts[-1] if counts else 0)
+        if released:
             assert estimate.mean == min(max(released[-1].values[0] / released[-1].count, 0.0), 1.0)
+
+
+def check_memory(agent: pb.Agent) -> None:
+    """The policy knows every row: counts are as planned, and estimates are of all rewards of each arm."""
+    policy = agent.policy
+    assert isinstance(policy, pb.AdaCIMED)
+    for estimate in agent.estimates():
+        counts = [row.count for row in agent.ledger if row.key == estimate.action]
+        assert counts == [policy.memory.length(sum(counts[:j])) for j in range(len(counts))]
+        assert estimate.rewards == sum(counts)
 
 
 def check_phases(agent: pb.Agent) -> None:
@@ -296,7 +303,7 @@ def check_phases(agent: pb.Agent) -> None:
     ],
 )
 def test_killed_at_any_moment_nothing_told_is_lost_or_counted_twice_and_nothing_seen_is_taken_back(
-    policy: pb.AdaCUCB | pb.AdaCGOPEVar | pb.TreeUCB | pb.AdaCOFUL | HeldAgain,
+    policy: pb.AdaCUCB | pb.AdaCIMED | pb.AdaCGOPEVar | pb.TreeUCB | pb.AdaCOFUL | HeldAgain,
     limit: int | None,
     kills: int,
     tmp_path: Path,
@@ -304,7 +311,9 @@ def test_killed_at_any_moment_nothing_told_is_lost_or_counted_twice_and_nothing_
     path = tmp_path / "agent.db"
     exact = isinstance(policy.budget, pb.NoPrivacy)
     check_totals = check_coordinates if policy.name == CONTEXTS.name else check_sums
-    check_policy = {DOUBLING.name: check_doubling, PHASES.name: check_phases}.get(policy.name)
+    check_policy = {DOUBLING.name: check_doubling, REMEMBERS.name: check_memory, PHASES.name: check_phases}.get(
+        policy.name
+    )
     pb.Agent(policy, path=path, max_rewards_per_person=limit).close()
     moments = random.Random(20240)
     book = Book(limit)

@@ -25,7 +25,7 @@ from tests.storage.move_worker import DEEDS, GONE, HARMLESS, LOG_CUT, LOG_LOST, 
 
 POLICIES: dict[str, Policy[Any]] = {
     "plain": pb.AdaCUCB(3, pb.zCDP(1.0), variant="paper"),
-    "held again": pb.AdaCUCB(2, pb.zCDP(8.0)),
+    "held again": pb.AdaCIMED(2, pb.zCDP(8.0)),
     "tree": pb.TreeUCB(2, pb.zCDP(1.0), horizon=100),
     "private contexts": pb.AdaCOFULPrivate(2, pb.zCDP(1.0), horizon=200),
 }

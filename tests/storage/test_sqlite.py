@@ -1156,7 +1156,7 @@ def as_in_format_three(path: Path) -> None:
         connection.commit()
 
 
-SINCE_FORMAT_THREE = {"adac-oful": ["sums"], "adac-ucb": ["kept", "spread"]}
+SINCE_FORMAT_THREE = {"adac-oful": ["sums"]}
 """What states of version 0.7 did not have."""
 
 

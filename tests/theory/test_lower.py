@@ -131,7 +131,7 @@ def test_measured_regret_is_above_the_lower_bound_on_its_instances(rho: float, h
     policies: dict[str, Policy[Any]] = {
         "adac-ucb": pb.AdaCUCB(arms, pb.zCDP(rho), beta=3.1, variant="paper"),
         "adac-ucb, beta 1": pb.AdaCUCB(arms, pb.zCDP(rho), beta=1, variant="paper"),
-        "adac-ucb tight": pb.AdaCUCB(arms, pb.zCDP(rho), beta=1, variant="tight"),
+        "adac-imed": pb.AdaCIMED(arms, pb.zCDP(rho)),
         "adap-ucb": pb.AdaPUCB(arms, pb.PureDP(math.sqrt(2 * rho)), beta=1),
         "dp-se": pb.DPSE(arms, pb.PureDP(math.sqrt(2 * rho))),
     }
@@ -162,7 +162,8 @@ def test_measured_regret_of_elimination_is_above_the_linear_bound(rho: float, va
 def test_measured_regret_is_above_the_bound_for_rewards_of_0_and_1(rho: float) -> None:
     best, at = finite_lower_scan(4, 10**4, rho, "binary")
     policies: dict[str, Policy[Any]] = {
-        variant: pb.AdaCUCB(4, pb.zCDP(rho), beta=1, variant=variant) for variant in pb.AdaCUCB.variants
+        "adac-ucb": pb.AdaCUCB(4, pb.zCDP(rho), beta=1),
+        "adac-imed": pb.AdaCIMED(4, pb.zCDP(rho)),
     }
     assert min(worst(policies, at, 4, 10**4, "binary").values()) >= best
 

@@ -24,6 +24,7 @@ from private_bandits.errors import InvalidInput
 from private_bandits.guarantee import Unit
 from private_bandits.loading import load_object
 from private_bandits.policies import POLICIES, Policy
+from private_bandits.policies.base import instead_of
 
 
 @dataclass(frozen=True)
@@ -341,7 +342,10 @@ def _variants(policy: Any, variant: str | None, every: bool) -> list[Any]:
     own = getattr(policy, "variant", policy.variants[0])
     chosen = [v for v in policy.variants if variant in (None, v)] if every else [variant or own]
     if not set(chosen) <= set(policy.variants):
-        raise InvalidInput(f"variant of {policy.name} must be one of {', '.join(policy.variants)}, got {variant!r}")
+        raise InvalidInput(
+            f"variant of {policy.name} must be one of {', '.join(policy.variants)}, got {variant!r}"
+            + instead_of(type(policy), variant)
+        )
     return [policy if v == own else replace(policy, variant=v) for v in chosen]
 
 

@@ -87,7 +87,7 @@ def simulate(
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option(help="Names from `private-bandits policies`.", show_default="adac-ucb, adac-gope, adac-oful"),
+        typer.Option(help="Names from `private-bandits policies`.", show_default="adac-imed, adac-gope, adac-oful"),
     ] = None,
     rho: Annotated[
         str | None,

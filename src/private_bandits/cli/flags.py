@@ -16,7 +16,7 @@ from private_bandits.instances import contextual_instance, linear_instance, para
 from private_bandits.policies import POLICIES
 from private_bandits.policies.linear import check_actions
 
-DEFAULTS = {"finite": "adac-ucb", "linear": "adac-gope", "contextual": "adac-oful"}
+DEFAULTS = {"finite": "adac-imed", "linear": "adac-gope", "contextual": "adac-oful"}
 OF_SETTING = {
     "means": ("finite",),
     "beta": ("finite",),

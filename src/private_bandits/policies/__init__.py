@@ -13,7 +13,6 @@ from private_bandits.policies.base import (
     FiniteArmsPolicy,
     Offer,
     Policy,
-    policy_from_dict,
 )
 from private_bandits.policies.doubling import IndexPolicy
 from private_bandits.policies.dp_imed import DPIMED
@@ -22,6 +21,7 @@ from private_bandits.policies.dp_se import DPSE
 from private_bandits.policies.linpriv import LinPriv, LinPrivShared
 from private_bandits.policies.shariff_sheffet import ShariffSheffet
 from private_bandits.policies.small_support import HannaGOPE, LiGOPE
+from private_bandits.policies.stored import policy_from_dict
 from private_bandits.policies.tree_ucb import TreeUCB
 
 __all__ = [

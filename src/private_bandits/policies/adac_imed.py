@@ -118,7 +118,7 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
     name: ClassVar[str] = "adac-imed"
     supported_budgets: ClassVar[tuple[str, ...]] = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")
     source: ClassVar[str] = "not published; the index without noise: Honda and Takemura 2015, Non-Asymptotic Analysis"
-    alternative_hint: ClassVar[str] = "For PureDP use DPKLUCB or AdaPUCB, whose Laplace noise keeps it."
+    alternative_hint: ClassVar[str] = "For PureDP use DPKLUCB, or AdaPUCB, whose Laplace noise keeps it."
     supports_warm_start: ClassVar[bool] = True
     waits_for = "none"
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from private_bandits.budget import BUDGETS, Budget
+from private_bandits.budget import Budget
 from private_bandits.checks import large_number, whole_number
 from private_bandits.errors import InvalidInput, UnsupportedBudget
 from private_bandits.ledger import Release
@@ -84,6 +84,10 @@ class Policy(ABC, Generic[State]):
     """Where it was published."""
     variants: ClassVar[tuple[Variant, ...]] = ("paper",)
     """What `variant` may be: as published, or "tight", with less regret for the same budget."""
+    former_variants: ClassVar[Mapping[str, str]] = {}
+    """Variants that earlier versions had, each with what to use instead."""
+    replaced_by: ClassVar[str] = ""
+    """What new agents use instead of a policy that is only there for files of earlier versions."""
     private_contexts: ClassVar[bool] = False
     """Whether actions are private as well, so that nothing but `choose` and the sums may depend on them."""
     supports_warm_start: ClassVar[bool] = False
@@ -307,23 +311,6 @@ def nothing_to_undo() -> None:
     """There is nothing to undo."""
 
 
-def policy_from_dict(data: Mapping[str, Any]) -> Policy[Any]:
-    """The policy that to_dict wrote, in this version or an earlier one."""
-    parameters = dict(data)
-    name = parameters.pop("policy")
-    if name not in POLICIES:
-        raise InvalidInput(f"policy {name!r} is not known: import the module that defines it first")
-    budget = dict(parameters.pop("budget"))
-    kind = budget.pop("kind")
-    # Files of earlier versions hold parameters that are none any more, with the only value that they could have.
-    fixed = {f.name: parameters.pop(f.name) for f in fields(POLICIES[name]) if not f.init and f.name in parameters}  # type: ignore[arg-type]
-    policy = POLICIES[name](**parameters, budget=BUDGETS[kind](**budget))  # type: ignore[call-arg]
-    for parameter, value in fixed.items():
-        if getattr(policy, parameter) != value:
-            raise InvalidInput(f"{parameter} is no parameter of the policy {name!r}, got {value!r}")
-    return policy
-
-
 MOST_STEPS = 1e100
 """Of a horizon: far beyond any run, and far from the ends of what a float can hold."""
 
@@ -338,8 +325,14 @@ def check_variant(policy: Any) -> None:
     if policy.variant not in policy.variants:
         raise InvalidInput(
             f"variant of {type(policy).__name__} must be one of {', '.join(map(repr, policy.variants))}, "
-            f"got {policy.variant!r}"
+            f"got {policy.variant!r}{instead_of(type(policy), policy.variant)}"
         )
+
+
+def instead_of(policy: type[Policy[Any]], variant: str | None) -> str:
+    """Return what to use instead of a variant that a policy had once, as the end of an error; else nothing."""
+    hint = policy.former_variants.get(variant or "")
+    return f". {hint}" if hint else ""
 
 
 def arm_names(n_arms: int | Sequence[str] | None, arms: Sequence[str] | None, kind: str = "arm") -> tuple[str, ...]:

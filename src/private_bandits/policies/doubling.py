@@ -1,9 +1,9 @@
 """Doubling, forgetting and noise: what makes any index policy for finite arms private.
 
 Each arm has one open sum. It is released when it holds as many rewards as were released of the arm before (the first
-time: one; the second time perhaps more, see `episode_length`), and an index of the released means decides which arm is
-recommended next. With every reward in time this is the episode structure of the paper's Appendix C: an arm is played
-until its count has doubled, and only the rewards of its last episode enter its index.
+time: one), and an index of the released means decides which arm is recommended next. With every reward in time this is
+the episode structure of the paper's Appendix C: an arm is played until its count has doubled, and only the rewards of
+its last episode enter its index.
 
 Privacy needs nothing of the index: see docs/guarantees.md. A new policy is a class with a name and an index.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -25,7 +25,6 @@ from private_bandits.checks import check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, Variant, check_variant
-from private_bandits.policies.release_memory import MeanError, ReleaseRecord
 from private_bandits.policies.shortlist import FEW, Shortlist
 from private_bandits.policies.tails import interval, mean_half_width
 from private_bandits.policies.waiting import foremost
@@ -45,8 +44,6 @@ class DoublingState:
     means: mean of the last release, with its noise. noise_sd, rounding: of that mean.
     choice: the arm of the largest index; None before any release. Where policies choose late it is computed when it is
         first read.
-    kept, spread: where a policy remembers all releases of an arm, those releases, and how far the mean that they have
-        together may stray. last, means, noise_sd and rounding are then of all of them.
     """
 
     low: float
@@ -60,8 +57,6 @@ class DoublingState:
     choice: int | None
     unseen: int
     """Arms of which nothing has been released."""
-    kept: list[list[ReleaseRecord]] = field(default_factory=list)
-    spread: list[MeanError] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.shortlist: Shortlist | None = None
@@ -124,16 +119,6 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
                 cls.chooses_late = False
                 break
 
-    @property
-    def uses_all_releases(self) -> bool:
-        """Whether all releases of an arm count, not its last one alone."""
-        return False
-
-    @property
-    def initial_rewards(self) -> int:
-        """How many rewards of an arm its first two releases have together, at least."""
-        return 1
-
     @abstractmethod
     def index(self, means: Floats, counts: Floats, step: Any, width: float) -> Floats:
         """The index of every arm from released means of `counts` rewards each, at `step`.
@@ -186,16 +171,11 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
         return action, UNIT_WEIGHT
 
     def due(self, state: DoublingState, key: int, count: int, arrived: Mapping[int, int]) -> bool:
-        """Return whether an arm's unreleased rewards equal its released ones, and make up `initial_rewards`.
-
-        The first reward of an arm leaves at once.
-        """
+        """Whether an arm's unreleased rewards equal its released ones. The first reward of an arm leaves at once."""
         released, left = state.released[key], state.left[key]
         if left > released:  # more has left than the policy has learned
             released = left
-        return count >= released and count >= episode_length(
-            released, self.initial_rewards
-        )  # the first is the usual answer
+        return count >= released and count > 0
 
     def leave(self, state: DoublingState, rewards: Mapping[int, int]) -> Callable[[], None]:
         """Count the rewards that leave: `due` need not wait until the release is learned."""
@@ -287,8 +267,8 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
 
     def load_state(self, data: Mapping[str, Any]) -> DoublingState:
         """From plain data."""
-        kept = [[ReleaseRecord(*row) for row in rows] for rows in data.get("kept", [])]
-        return DoublingState(**{**data, "kept": kept, "spread": [MeanError(*row) for row in data.get("spread", [])]})
+        # Version 0.8 wrote two empty lists more, for a policy that remembered all releases (legacy.py).
+        return DoublingState(**{name: part for name, part in data.items() if name not in ("kept", "spread")})
 
 
 @dataclass(frozen=True)
@@ -302,17 +282,6 @@ class ConfidenceBoundPolicy(IndexPolicy):
         super().__post_init__()
         object.__setattr__(self, "beta", check_positive("beta", self.beta))
         check_variant(self)
-
-
-def episode_length(released: int, initial_rewards: int) -> int:
-    """Return the rewards in an arm's next release, if so many were released.
-
-    They are one, then what is missing to `initial_rewards`, then as many as were released.
-
-    >>> [episode_length(n, initial_rewards=8) for n in (0, 1, 8, 16)]
-    [1, 7, 8, 16]
-    """
-    return max(released, initial_rewards - released) if released else 1
 
 
 def unseen_arm(released: Sequence[int], waiting: Sequence[int], step: int) -> tuple[int, bool] | None:

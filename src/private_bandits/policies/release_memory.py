@@ -12,7 +12,6 @@ strays further than the last release alone, or than a plain mean of some release
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -20,15 +19,6 @@ import numpy as np
 
 from private_bandits.arrays import Floats
 from private_bandits.mechanism.factor import INDEPENDENT, Factor
-
-
-class ReleaseRecord(NamedTuple):
-    """A release as it is remembered, in the units of the rewards. rewards: how many it holds for the first time."""
-
-    value: float
-    rewards: int
-    noise_sd: float
-    rounding: float
 
 
 class MeanError(NamedTuple):
@@ -108,50 +98,9 @@ def _plain_means(rewards: Floats) -> CombinationWeights:
 def _spread(rewards: Floats, of_rewards: Floats, noise: Floats) -> MeanError:
     """The spread of each mean, in which a reward has the weight `of_rewards` of its episode.
 
-    The bound by the rate function (tails.py) wants weights that are not negative. Should one be, all of the variance
+    The bound by the rate function (legacy.py) wants weights that are not negative. Should one be, all of the variance
     counts as that of noise, for which every bound is Hoeffding's.
     """
     found = MeanError(of_rewards**2 @ rewards, of_rewards.max(axis=1), noise)
     usable = (of_rewards >= -1e-12 * of_rewards.max(axis=1, keepdims=True)).all(axis=1)
     return MeanError(found.rewards * usable, found.weight * usable, np.where(usable, noise, found.variance))
-
-
-class ArmEstimate(NamedTuple):
-    """The mean of an arm, in the units of the rewards, with what is known of its error. noise_sd, rounding: in it."""
-
-    mean: float
-    noise_sd: float
-    rounding: float
-    spread: MeanError
-
-
-class _NewestWeights(NamedTuple):
-    """How some releases are read together: the weight of each, and what follows from weights and noise alone."""
-
-    weights: Floats
-    sizes: Floats
-    noise_sd: float
-    spread: MeanError
-
-
-@lru_cache(maxsize=1024)
-def _newest_weights(counts: tuple[int, ...], noise: tuple[float, ...], factor: Factor | None) -> _NewestWeights:
-    found = combination_weights(counts, noise, factor)
-    weights = found.weights[-1]
-    noise_sd = float(np.sqrt(weights**2 @ np.array(noise)))
-    return _NewestWeights(weights, np.abs(weights), noise_sd, MeanError(*(float(part[-1]) for part in found.spread)))
-
-
-def combine_releases(kept: Sequence[ReleaseRecord], factor: Factor | None, width: float) -> ArmEstimate:
-    """What the releases of an arm say together, for rewards in a range of this width."""
-    noise = [k.noise_sd / width for k in kept]
-    found = _newest_weights(tuple([k.rewards for k in kept]), tuple([sd * sd for sd in noise]), factor)
-    if len(kept) == 1:  # without an array: of very many arms most have one release
-        weight, only = float(found.weights[0]), kept[0]
-        return ArmEstimate(weight * only.value, width * found.noise_sd, abs(weight) * only.rounding, found.spread)
-    return ArmEstimate(
-        float(found.weights @ [k.value for k in kept]),
-        width * found.noise_sd,
-        float(found.sizes @ [k.rounding for k in kept]),
-        found.spread,
-    )

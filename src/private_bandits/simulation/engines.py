@@ -25,7 +25,6 @@ from private_bandits.policies import (
     AdaCIMED,
     AdaCOFUL,
     AdaCOFULPrivate,
-    AdaCUCB,
     IndexPolicy,
     LinPriv,
     LinPrivShared,
@@ -180,16 +179,13 @@ class Served(NamedTuple):
 
 _INDEX = Served(
     DOUBLING,
-    frozenset(
-        {"recommend", "entry", "due", "learn", "take", "indices", "columns", "values", "factor", "uses_all_releases"}
-    ),
+    frozenset({"recommend", "entry", "due", "learn", "take", "indices", "columns", "values", "factor"}),
 )
 _RUNNING_SUM = Served(
     RUNNING_SUMS, frozenset({"recommend", "entry", "due", "learn", "take", "indices", "columns", "values", "chosen"})
 )
 SERVED: dict[type, Served] = {
     IndexPolicy: _INDEX,
-    AdaCUCB: _INDEX,
     RunningSumPolicy: _RUNNING_SUM,
     AdaCIMED: Served(REMEMBERING, None),
     PhasedElimination: Served(PHASES),

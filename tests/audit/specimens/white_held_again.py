@@ -15,16 +15,23 @@ from private_bandits.bandit import Bandit
 from private_bandits.budget import NoiseKind
 from private_bandits.ledger import Release
 from private_bandits.mechanism.composition import Correlated, Factored, Outgoing
-from private_bandits.mechanism.factor import Factor, square_root
+from private_bandits.mechanism.factor import HALF_BEFORE, Factor, square_root
 from private_bandits.mechanism.noise import ExactNoise, Mechanism
 from private_bandits.mechanism.release import Door
 from tests.audit.specimens.listing import StrPath, correct, specimen
 from tests.audit.specimens.white_parts import _rewritten, _with_door, running
 
 
+class _Halves(pb.AdaCUCB):
+    """AdaC-UCB whose releases hold half of the arm's episode before."""
+
+    name = "white-halves"
+    factor = HALF_BEFORE
+
+
 def _doubling(rho: float = 0.5) -> pb.AdaCUCB:
     """Half of the episode before."""
-    return pb.AdaCUCB(n_arms=2, budget=pb.zCDP(rho), beta=1)
+    return _Halves(n_arms=2, budget=pb.zCDP(rho), beta=1)
 
 
 def _contextual(rho: float = 0.5) -> pb.AdaCOFUL:

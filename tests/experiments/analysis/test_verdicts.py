@@ -129,12 +129,12 @@ def test_noise_in_between(ratio: float, holds: bool | None, words: str) -> None:
 
 
 def variants(shares: dict[str, float], runs: int = 40, spread: float = 0.05) -> Verdict:
-    """The tight variant's regret is so much of the published one's, by instance."""
+    """AdaC-IMED's regret is so much of the published one's, by instance."""
     made = tightened(instances=list(shares))
 
     def mean(entry: Entry, steps: Floats) -> Floats:
         assert entry.instance is not None
-        return steps * (shares[entry.instance.name] if entry.variant == "tight" else 1.0)
+        return steps * (shares[entry.instance.name] if entry.policy == "adac-imed" else 1.0)
 
     (verdict,) = judge(made, made_up(made, mean, runs, spread))
     return verdict
@@ -155,12 +155,13 @@ def test_tight_wins(shares: dict[str, float], holds: bool | None, words: str) ->
     assert words in verdict.words
     assert verdict.numbers[0]["lower by"] == pytest.approx(0.3, abs=4 * 0.05 * math.sqrt(2 / 40))
     assert len(verdict.numbers) == 3 * len(shares)
+    assert verdict.statement == "At equal budget AdaC-IMED has less regret than AdaC-UCB as published."
 
 
 def test_twins_without_privacy_are_told_of_and_not_judged() -> None:
     made = tightened(instances=["one"])
-    shares = {("tight", math.inf): 2.0, ("tight", 0.1): 0.5, ("tight", 1.0): 0.5}
-    frame = made_up(made, lambda entry, steps: steps * shares.get((entry.variant or "", entry.rho), 1.0))
+    shares = {("adac-imed", math.inf): 2.0, ("adac-imed", 0.1): 0.5, ("adac-imed", 1.0): 0.5}
+    frame = made_up(made, lambda entry, steps: steps * shares.get((entry.policy, entry.rho), 1.0))
     (verdict,) = judge(made, frame)
     assert verdict.holds is True
     assert re.search(r"Without privacy, where nothing is claimed: -[0-9.]+ %", verdict.words)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import private_bandits as pb
 from private_bandits.errors import InvalidInput
+from private_bandits.experiments.analysis.regrets import Regrets
 from private_bandits.experiments.reproduce import chosen
 from private_bandits.experiments.run.build import study_of
 from private_bandits.experiments.run.data import EXPERIMENTS, Entry, Experiment
@@ -70,17 +72,23 @@ def test_rivals_are_all_policies_of_the_setting() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name.endswith(("-tight", "-lower"))])
-def test_variants_differ_in_nothing_else(name: str) -> None:
-    """Same parameters, budget and world; every world has both variants at every budget."""
+def test_pairs_are_of_one_world_and_one_budget(name: str) -> None:
+    """Variants differ in nothing else; AdaC-IMED is as by default. Every world has both at every budget."""
     study = study_of(EXPERIMENTS[name].resized(1000, 2), seed=0)
-    pairs: dict[object, list[Entry]] = {}
-    for entry in study.experiment.entries:
-        pairs.setdefault((entry.instance, entry.options, entry.rho), []).append(entry)
-    for pair in pairs.values():
-        assert [entry.variant for entry in pair] == ["paper", "tight"]
-        assert study.environments[pair[0].label] == study.environments[pair[1].label]
-        first, second = (study.policies[entry.label].to_dict() for entry in pair)
-        assert {key for key in first if first[key] != second[key]} == {"variant"}
+    pairs = Regrets(study.experiment, np.array([1]), {}).pairs()
+    assert {e.label for pair in pairs for e in pair.both} == set(study.policies)
+    assert 2 * len(pairs) == len(study.policies)
+    for pair in pairs:
+        assert study.environments[pair.published.label] == study.environments[pair.ours.label]
+        first, second = (study.policies[entry.label] for entry in pair.both)
+        if study.experiment.setting == "finite":
+            assert isinstance(first, pb.AdaCUCB)
+            assert second == pb.AdaCIMED(first.n_arms, first.budget)
+        else:
+            one, other = first.to_dict(), second.to_dict()
+            assert {key: (one[key], other[key]) for key in one if one[key] != other[key]} == {
+                "variant": ("paper", "tight")
+            }
 
 
 def test_drawn_instances_do_not_depend_on_the_seed() -> None:

@@ -138,18 +138,18 @@ def test_variants_over_budgets_time_and_sizes() -> None:
         "Over K",
     ]
     ends = frame[frame["step"] == frame["step"].max()].groupby("label")["regret"].mean()
-    saving = 1 - ends["AdaC-UCB tight, two, rho = 0.1"] / ends["AdaC-UCB, two, rho = 0.1"]
+    saving = 1 - ends["AdaC-IMED, two, rho = 0.1"] / ends["AdaC-UCB, two, rho = 0.1"]
     assert line_of(picture, "Over rho", "two").iloc[0]["value"] == pytest.approx(saving, rel=1e-9)
     assert line_of(picture, "Over time: two", "rho = 0.1").iloc[-1]["value"] == pytest.approx(saving, rel=1e-9)
     over_size = line_of(picture, "Over K", "rho = 0.1")
     assert list(over_size["K"]) == [2.0, 3.0]
     assert over_size.iloc[-1]["value"] == pytest.approx(saving, rel=1e-9)
-    regrets = line_of(picture, "Regret: one", "AdaC-UCB tight")
+    regrets = line_of(picture, "Regret: one", "AdaC-IMED")
     assert list(regrets["rho"]) == [0.1, 1.0, math.inf]  # the twin stands to the right of the others
     assert picture.panels[0].series[1].x.tolist() == [0.1, 1.0, 10.0]
-    assert regrets.iloc[0]["value"] == pytest.approx(ends["AdaC-UCB tight, one, rho = 0.1"])
+    assert regrets.iloc[0]["value"] == pytest.approx(ends["AdaC-IMED, one, rho = 0.1"])
     assert re.match(
-        r"One: tight is lower by 2[0-9.]+ % \(.*\) at rho = 0.1, .* and [45][0-9.]+ % \(.*\) at no privacy.",
+        r"One: AdaC-IMED is lower by 2[0-9.]+ % \(.*\) at rho = 0.1, .* and [45][0-9.]+ % \(.*\) at no privacy.",
         picture.words[0],
     )
 
@@ -157,19 +157,19 @@ def test_variants_over_budgets_time_and_sizes() -> None:
 def test_the_floor_is_beneath_the_worst_instance() -> None:
     """Regrets of 1000 and 3000 on two instances: the larger counts."""
     hard = [Instance(f"gap x {times:g}", arms=4, worst=times) for times in (1.0, 4.0)]
-    own = [e for one in hard for e in entries(["adac-ucb"], (1e-5, 1.0), (), ("paper", "tight"), one)]
+    own = [e for one in hard for e in entries(["adac-ucb", "adac-imed"], (1e-5, 1.0), instance=one)]
     made = experiment(["floor"], entries=tuple(own), horizon=10**4)
     level = {1.0: 1000.0, 4.0: 3000.0}
 
     def mean(entry: Entry, steps: Floats) -> Floats:
         assert entry.instance is not None
-        return np.full_like(steps, level[entry.instance.worst] * (0.5 if entry.variant == "tight" else 1.0))
+        return np.full_like(steps, level[entry.instance.worst] * (0.5 if entry.policy == "adac-imed" else 1.0))
 
     picture = pictures(made, made_up(made, mean, spread=0.0))[0]
     assert line_of(picture, "Largest regret", "AdaC-UCB")["value"].tolist() == [3000.0, 3000.0]
     bound = [finite_lower_scan(4, 10**4, rho)[0] for rho in (1e-5, 1.0)]
     assert line_of(picture, "Largest regret", "lower bound")["value"].tolist() == pytest.approx(bound)
-    times = line_of(picture, "As a multiple of the bound", "AdaC-UCB tight")["value"]
+    times = line_of(picture, "As a multiple of the bound", "AdaC-IMED")["value"]
     assert times.tolist() == pytest.approx([1500 / value for value in bound])
     assert "1,500" in picture.words[0]
     assert "(gap x 4)" in picture.words[0]

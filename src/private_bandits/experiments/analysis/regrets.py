@@ -27,6 +27,8 @@ BETWEEN, VARIANT = "adac-gope", "adac-gope-var"
 """Noise between the two factors of least squares, and on the sums of rewards."""
 PUBLISHED, TIGHT = "paper", "tight"
 """Variants of one policy."""
+SUCCESSORS = {"adac-imed": "adac-ucb"}
+"""Policies that are compared with another one, as published, and not with a variant of their own."""
 DIGITS = 12
 """Of a regret that are kept: runs that did the same differ in the last ones of a float, which is no chance."""
 
@@ -48,25 +50,25 @@ class Family:
 
 @dataclass(frozen=True)
 class Pair:
-    """A policy as published, and tight, where all else is equal."""
+    """A policy as published, and its tight variant or its successor, at one budget on one instance."""
 
     published: Entry
-    tight: Entry
+    ours: Entry
 
     @property
     def rho(self) -> float:
         """The budget of both."""
-        return self.tight.rho
+        return self.ours.rho
 
     @property
     def instance(self) -> str:
         """The name of what both play on."""
-        return self.tight.instance.name if self.tight.instance else ""
+        return self.ours.instance.name if self.ours.instance else ""
 
     @property
     def both(self) -> tuple[Entry, Entry]:
         """The published one first."""
-        return self.published, self.tight
+        return self.published, self.ours
 
 
 @dataclass(frozen=True)
@@ -124,8 +126,8 @@ class Regrets:
         return price(self.of[private.label], self.of[plain.label], self.paired)
 
     def saving(self, pair: Pair) -> RegretEstimate:
-        """By how much the tight variant's mean regret is lower, as a share of the published one's, at every step."""
-        more = self.price(pair.tight, pair.published)
+        """By how much our mean regret is lower, as a share of the published one's, at every step."""
+        more = self.price(pair.ours, pair.published)
         return RegretEstimate(-more.value, more.error, more.freedom)
 
     def instance_of(self, entry: Entry) -> Instance:
@@ -174,17 +176,17 @@ class Regrets:
             )
         return pairs
 
-    def tightened(self) -> list[Pair]:
-        """A policy as published and tight, on each instance and at each budget that both have."""
-        published = {_without_variant(entry): entry for entry in self.experiment.entries if entry.variant == PUBLISHED}
-        tight = [entry for entry in self.experiment.entries if entry.variant == TIGHT]
-        pairs = [Pair(published[_without_variant(e)], e) for e in tight if _without_variant(e) in published]
-        if not pairs:
+    def pairs(self) -> list[Pair]:
+        """A policy as published and its variant or successor, on each instance and at each budget that both have."""
+        entries = self.experiment.entries
+        ours = [entry for entry in entries if entry.variant == TIGHT or entry.policy in SUCCESSORS]
+        found = [Pair(published, own) for own in ours for published in entries if _is_published_of(own, published)]
+        if not found:
             raise InvalidInput(
-                f"{self.experiment.name}: the variants {PUBLISHED} and {TIGHT} are compared at the same rho, and no "
-                "rho has both; add them"
+                f"{self.experiment.name}: the variants {PUBLISHED} and {TIGHT}, or a policy and its successor, are "
+                "compared at the same rho, and no rho has both; add them"
             )
-        return pairs
+        return found
 
     def values_at_the_end(self, entries: Sequence[Entry]) -> int:
         """How many different regrets the runs of an entry end with, at the least."""
@@ -200,8 +202,13 @@ def name_of(entry: Entry) -> str:
     return entry.label.partition(",")[0].strip()
 
 
-def _without_variant(entry: Entry) -> tuple[object, ...]:
-    return entry.policy, entry.rho, entry.options, entry.instance
+def _is_published_of(ours: Entry, other: Entry) -> bool:
+    """Whether the other one is what ours is compared with."""
+    if other.variant != PUBLISHED or (other.rho, other.instance) != (ours.rho, ours.instance):
+        return False
+    if ours.policy in SUCCESSORS:
+        return other.policy == SUCCESSORS[ours.policy]
+    return (other.policy, other.options) == (ours.policy, ours.options)
 
 
 def _family(entries: list[Entry]) -> Family:

@@ -123,8 +123,8 @@ def entries(
 
     >>> [(entry.label, entry.variant) for entry in entries(["adac-ucb"], [0.1, math.inf])]
     [('AdaC-UCB, rho = 0.1', 'paper'), ('AdaC-UCB, no privacy', 'paper')]
-    >>> entries(["adac-ucb"], [1.0], variants=["tight"], instance=Instance("two arms"))[0].label
-    'AdaC-UCB tight, two arms, rho = 1'
+    >>> entries(["adac-gope"], [1.0], variants=["tight"], instance=Instance("two arms"))[0].label
+    'AdaC-GOPE tight, two arms, rho = 1'
     """
     where = "" if instance is None else f", {instance.name}"
     return tuple(

@@ -142,9 +142,9 @@ def calm_range(horizon: int, lines: Sequence[Series]) -> tuple[float, float] | N
 
 
 def log_range(lines: Sequence[Series]) -> tuple[float, float] | None:
-    """Room for the values on a log scale; an interval that reaches to zero runs out of it."""
+    """Room for the values on a log scale; an interval that reaches to zero runs out of it, and so does a value of 0."""
     values = np.concatenate([line.y for line in lines])
-    values = values[np.isfinite(values)]
+    values = values[np.isfinite(values) & (values > 0)]
     if not len(values):
         return None
     ends = np.concatenate([np.concatenate([line.low, line.high]) for line in lines])

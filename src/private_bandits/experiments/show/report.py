@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 TITLE = "Concentrated differential privacy for bandits: the experiments"
 LEAD = (
     "Each experiment simulates bandits that learn from feedback with rho-zCDP and without privacy. Below are the "
-    "regrets with their uncertainty, what they say about the paper's claims and about the tight variants, which go "
-    "beyond it, and where a promise does not hold. "
+    "regrets with their uncertainty, what they say about the paper's claims and about AdaC-IMED and the tight "
+    "variants, which go beyond it, and where a promise does not hold. "
     "Simulated runs draw their noise from a seed and keep nobody's secret."
 )
 TABLES = {
