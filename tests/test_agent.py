@@ -598,7 +598,7 @@ def test_every_policy_shows_finite_numbers_alone_in_the_most_extreme_ranges(rewa
     rewards = [low, high, low / 2 + high / 2]
     for policy in EVERY_VARIANT:
         agent = pb.Agent(policy, reward_range, seed=1)
-        for step in range(24):
+        for step in range(48):
             agent.tell(agent.ask(actions=offered(policy, step)), rewards[step % 3])
             shown = [agent.estimates(), agent.learned, [(r.values, r.noise_sd, r.rounding) for r in agent.ledger]]
             assert all(map(math.isfinite, numbers_in(shown))), policy_id(policy)
