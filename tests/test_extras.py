@@ -151,6 +151,7 @@ def test_a_process_that_never_had_the_packages_refuses_alike(tmp_path: Path, cal
 
 @pytest.mark.parametrize("words", NEED_NONE)
 def test_the_core_does_without_extras(words: str, tmp_path: Path) -> None:
+    pb.Agent(pb.AdaCIMED(2, pb.zCDP(1))).ledger.to_jsonl(tmp_path / "ledger.jsonl")  # for who reads one
     done = call(tmp_path, [*words.split(), *NEED_NONE[words]])
     assert done.returncode == 0, done.stderr
     assert done.stdout

@@ -226,7 +226,7 @@ def test_right_agents_are_not_accused(policy: Any, reward_range: tuple[float, fl
     found = exact.examine(of_policy(policy, reward_range), scripts=1)
     assert not found.flaws
     assert not found.blind
-    assert 0.3 < found.worst <= 1
+    assert 0.2 < found.worst <= 1  # of a large tree few levels are reached by so few scripts
 
 
 @pytest.mark.parametrize("name", ["linpriv", "linpriv-shared", "shariff-sheffet", "adac-oful-private"])
