@@ -24,10 +24,10 @@ PEOPLE: dict[str, Any] = {"max_rewards_per_person": 3, "one_reward_per_episode":
 
 
 def small_agent(steps: int = 12, **options: Any) -> pb.Agent:
-    agent = pb.Agent(pb.AdaCUCB(arms=["A", "B"], budget=pb.zCDP(0.5)), plan={"people": 100}, **options)
+    agent = pb.Agent(pb.AdaCIMED(arms=["A", "B"], budget=pb.zCDP(0.5)), plan={"people": 100}, **options)
     for step in range(steps):
         who: dict[str, Any] = {"person": f"person {step % 5}"} if options else {}
-        agent.tell(agent.ask(**who), float(step % 3 == 0))
+        agent.tell(agent.ask(**who), float(step % 3 == 0), played=0)
     return agent
 
 
@@ -113,7 +113,7 @@ def release_twice(opening: Any, rows: list[dict[str, Any]]) -> None:
         (set_in_row(3, noise_sd=0.1), 3, "its standard deviation is not that of its noise"),
         (set_in_row(4, private=False), 4, "differs from the opening"),
         (set_in_row(4, steps=2), 4, "differs from the opening"),
-        (release_twice, 7, "was released before"),
+        (release_twice, 9, "was released before"),
         (lambda opening, rows: opening["settings"]["policy"]["budget"].update(rho=0.1), None, "0.1 was promised"),
         (lambda opening, rows: rows[5]["parts"].pop(), 6, "holds other episodes again"),
         (lambda opening, rows: rows[5]["parts"][1].__setitem__(2, 9), 6, "counts other rewards"),
@@ -125,7 +125,7 @@ def test_a_ledger_that_was_rewritten_with_new_hashes_still_has_to_keep_the_promi
     change: Any, row: int | None, words: str
 ) -> None:
     ledger = small_agent(40).ledger
-    assert len(ledger) == 6
+    assert len(ledger) == 8
     found = verify_lines(forged(ledger, change))
     assert not found.ok
     assert any(finding.row == row and words in finding.words for finding in found.findings), str(found)
