@@ -9,16 +9,10 @@ Guaranteed: everything that it says depends on rewards only through `Door.releas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from private_bandits.arguments import (
-    as_action,
-    check_person,
-    check_played,
-    parsed_id,
-    told_parts,
-)
+from private_bandits.arguments import as_action, check_person, check_played, parsed_id, told_parts
 from private_bandits.checks import whole_number
 from private_bandits.errors import (
     CapacityExceeded,
@@ -33,6 +27,7 @@ from private_bandits.ledger import Release
 from private_bandits.mechanism.composition import Outgoing
 from private_bandits.mechanism.episode import Episode, OpenCounts
 from private_bandits.mechanism.release import Door
+from private_bandits.people import People
 from private_bandits.policies import Offer, Policy
 from private_bandits.policies.base import nothing_to_undo
 from private_bandits.state import (
@@ -91,9 +86,8 @@ class Bandit(Learning):
         self._names = self.policy.arm_names
         self._numbers = {name: number for number, name in enumerate(self._names)}
         self._limit = settings.max_rewards_per_person
-        self._one_per_episode = settings.one_reward_per_episode
-        # Where sums leave together they are one episode: two rewards of a person would meet in one release.
-        self._leave_together = door.composition.joins_sums and type(self.policy).combination is not Policy.combination
+        joins = door.composition.joins_sums and type(self.policy).combination is not Policy.combination
+        self.people = People(settings, records, private.episodes, leave_together=joins)
         self._hides_offers = self.policy.private_contexts
         self._waits = self.policy.waits_for == "all"
         self._declared = self.policy.declared_weight  # read once, not between a draw and its record
@@ -233,7 +227,7 @@ class Bandit(Learning):
         if self.unlearned and self._waits:
             self.settle()
         entry = self.entry(offered, played)
-        if entry is None or not (decision.person is None or self.within_limit(decision.person, entry[0])):
+        if entry is None or not (decision.person is None or self.people.may_tell(decision.person, entry[0])):
             self._close(decision, "dropped" if entry is None else "over_limit")
             return None
         key, weight = entry
@@ -268,32 +262,7 @@ class Bandit(Learning):
         """Close a decision whose reward is taken, and count its person's rewards. Returns how to undo the count."""
         self.records.closed(decision, "told")
         self._no_longer_waiting(decision)
-        return nothing_to_undo if decision.person is None else self._count_person(decision.person, key)
-
-    def _count_person(self, person: str, key: int) -> Callable[[], None]:
-        """Count one more reward of a person, in the open episode of a key. Returns how to undo it."""
-        records, before = self.records, None
-        records.count_rewards_of(person, 1)
-        if self._one_per_episode:
-            before = self._open_places(person)
-            records.put_places_of(person, before | {key: self._open_number(key)})
-
-        def undo() -> None:
-            records.count_rewards_of(person, -1)
-            if before is not None:
-                records.put_places_of(person, before)
-
-        return undo
-
-    def _open_number(self, key: int) -> int:
-        """Return the number of the open episode of a key."""
-        episode = self.private.episodes.get(key)
-        return 1 if episode is None else episode.number
-
-    def _open_places(self, person: str) -> dict[int, int]:
-        """Return the episodes that are still open and hold a reward of this person: numbers by key."""
-        places = self.records.places_of(person)
-        return {key: number for key, number in places.items() if number == self._open_number(key)}
+        return nothing_to_undo if decision.person is None else self.people.count(decision.person, key)
 
     def offered_to(self, decision: OpenDecision) -> Offer | None:
         """Return the actions that there were to choose from, where they change."""
@@ -319,18 +288,6 @@ class Bandit(Learning):
     def open_episode(self, key: int, number: int, dimension: int) -> Episode:
         """Return an empty sum."""
         return self.door.open_episode(key, number, dimension, self._declared)
-
-    def within_limit(self, person: str, key: int) -> bool:
-        """Whether one more reward of this person may enter the open sum of a key. It depends on public facts only."""
-        if self._limit is not None and self.records.rewards_of(person) >= self._limit:
-            return False
-        if not self._one_per_episode:
-            return True
-        return not self.would_meet(key, self._open_places(person))
-
-    def would_meet(self, key: int, others: Collection[int]) -> bool:
-        """Whether a reward in the open sum of a key would leave together with one in the open sums of others."""
-        return bool(others) if self._leave_together else key in others
 
     def _no_longer_waiting(self, decision: OpenDecision) -> None:
         if self._names:
@@ -465,7 +422,7 @@ class Bandit(Learning):
         for key, weight, _, person in rows:
             self.policy.arrive(public.policy, key, weight)
             if person is not None:
-                self._count_person(person, key)
+                self.people.count(person, key)
         self.private.episodes.update(sums)
         self.encode_before_draw()
         for key in sorted(sums):

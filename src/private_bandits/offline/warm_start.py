@@ -37,17 +37,12 @@ def logged_rewards(bandit: Bandit, log: Log) -> LoggedRewards:
     for entry, reward, who in zip(entries, grid, people, strict=True):
         if entry is None:
             found.dropped += 1
-        elif limit is not None and (len(taken[who]) >= limit or _is_second(bandit, entry[0], taken[who])):
+        elif limit is not None and (len(taken[who]) >= limit or bandit.people.is_second(entry[0], taken[who])):
             found.over_limit += 1
         else:
             taken[who].append(entry[0])
             found.rows.append((*entry, reward, who))
     return found
-
-
-def _is_second(bandit: Bandit, key: int, others: list[int]) -> bool:
-    """Whether it is a second reward of a person in an episode, where that is over the limit. A log is one episode."""
-    return bandit.settings.one_reward_per_episode and bandit.would_meet(key, others)
 
 
 def required_columns(bandit: Bandit) -> list[str]:

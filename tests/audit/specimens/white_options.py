@@ -32,8 +32,9 @@ def make_white_limit_by_reward() -> pb.Agent:
 
 
 class _NeverSpread(Bandit):
-    def would_meet(self, key: int, others: Any) -> bool:
-        return False
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.people.would_meet = lambda key, others: False  # type: ignore[method-assign]
 
 
 @specimen(cost=1.5, shows="person")
