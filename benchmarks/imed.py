@@ -93,7 +93,7 @@ def regrets(setting: Setting, runs: int, names: Any = tuple(INSTANCES), horizons
     class Tuned(pb.AdaCIMED):
         @cached_property
         def memory(self) -> GeometricMemory:
-            return GeometricMemory.for_budget(self.promise, self.growth, setting.opening, setting.decay)
+            return GeometricMemory.for_budget(self.budget, self.growth, setting.opening, setting.decay)
 
     class UpperBounds(imed.RememberedReleases):
         """The KL-UCB+ form: the arm whose mean may be largest, at a cost of at most beta log(t/N)."""

@@ -13,6 +13,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, overload
 
+from numpy.typing import ArrayLike
+
 from private_bandits.arguments import as_list
 from private_bandits.bandit import Bandit
 from private_bandits.checks import check_probability
@@ -162,11 +164,13 @@ class Agent:
     # Asking and telling.
 
     @overload
-    def ask(self, n: None = None, *, actions: Any = None, person: str | None = None) -> Decision: ...
+    def ask(self, n: None = None, *, actions: ArrayLike | None = None, person: str | None = None) -> Decision: ...
     @overload
-    def ask(self, n: int, *, actions: Any = None, person: str | None = None) -> list[Decision]: ...
+    def ask(self, n: int, *, actions: ArrayLike | None = None, person: str | None = None) -> list[Decision]: ...
 
-    def ask(self, n: int | None = None, *, actions: Any = None, person: str | None = None) -> Decision | list[Decision]:
+    def ask(
+        self, n: int | None = None, *, actions: ArrayLike | None = None, person: str | None = None
+    ) -> Decision | list[Decision]:
         """Return the next decision, or a list of n. actions: those to choose from, where they change (contextual).
 
         Many may be open at once: they walk through the policy's plan (at first every arm once) and beyond it
@@ -241,7 +245,7 @@ class Agent:
         """
         settings = self._bandit.settings
         if delta is None:
-            delta = getattr(settings.policy.promise, "delta", 1e-6)
+            delta = getattr(settings.policy.budget, "delta", 1e-6)
         check_probability("delta", delta)
         spent: float = self._run(self._look, lambda: self._bandit.door.account.total)
         return promise_kept(settings, self._bandit.door, spent, delta)

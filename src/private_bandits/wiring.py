@@ -30,7 +30,7 @@ def door_for(settings: Settings, account: Account, noise: NoiseSource | None = N
     """Return the door for one reward's share of the budget. Refuses a policy that no door could serve."""
     policy, bounds = settings.run_policy, settings.reward_range
     _check_declared(policy)
-    budget: Budget = policy.promise
+    budget: Budget = policy.budget
     if settings.unit == "person" and settings.max_rewards_per_person is not None:
         budget = budget.per_reward(settings.max_rewards_per_person, worth_of_a_person(settings))
     served = policy.with_budget(budget)
@@ -115,7 +115,7 @@ def promise_kept(settings: Settings, door: Door, spent: float, delta: float) -> 
     """Return what is promised, and what is spent of it."""
     limit = settings.max_rewards_per_person
     return guarantee_for(
-        settings.policy.promise,
+        settings.policy.budget,
         settings.unit,
         limit,
         spent,

@@ -181,7 +181,7 @@ def test_long_readings_are_unbiased_and_have_no_negative_weight(growth: float, r
     policy = pb.AdaCIMED(n_arms=2, budget=pb.zCDP(rho), growth=growth)
     memory, first = policy.memory, log or policy.memory.opening
     releases = next(n for n in range(2, 1000) if sum(memory.lengths(first, n)) > 10**9)
-    noise = policy.promise.variance_factor * float(memory.factor.column)  # type: ignore[union-attr]
+    noise = policy.budget.variance_factor * float(memory.factor.column)  # type: ignore[union-attr]
     found = memory.readings(first, noise, releases)
     lengths = np.array(memory.lengths(first, len(found.weights)), float)
     of_rewards = found.weights @ memory.factor.matrix(len(lengths))  # type: ignore[union-attr]
@@ -219,7 +219,7 @@ def test_errors_have_the_variance_and_the_intervals_hold(rho: float) -> None:
     lengths = memory.lengths(memory.opening, releases)
     factor = memory.factor
     assert factor is not None
-    noise = policy.promise.variance_factor * float(factor.column)
+    noise = policy.budget.variance_factor * float(factor.column)
     found = memory.readings(memory.opening, noise, releases)
     sums = chance.binomial(lengths, 0.5, size=(runs, releases)).astype(float)
     values = sums @ factor.matrix(releases).T + chance.normal(scale=math.sqrt(noise), size=sums.shape)

@@ -23,7 +23,7 @@ BOTH = pytest.mark.parametrize("make", [pb.DPIMED, pb.DPKLUCB])
 def index_from_the_ledger(agent: pb.Agent, arm: int, step: int) -> float:
     """By the formula, from the sums in the ledger; of DP-KLUCB by halving."""
     low, high = agent.settings["reward_range"]
-    epsilon = agent.policy.promise.level
+    epsilon = agent.policy.budget.level
 
     def mean_and_count(of: int) -> tuple[float, int]:
         rows = [row for row in agent.ledger if row.key == of]

@@ -39,7 +39,7 @@ def regret_table(result: Simulation, references: Sequence[float | None]) -> Tabl
     for row, policy, reference in zip(result.summary(), result.policies.values(), references, strict=True):
         numbers = [_number(row[name]) for name in NUMBERS.values()]
         times = [_number(None if reference is None else row["regret_mean"] / reference)] if known else []
-        table.add_row(row["policy"], row["variant"] or "-", _short(policy.promise), *numbers, *times)
+        table.add_row(row["policy"], row["variant"] or "-", _short(policy.budget), *numbers, *times)
     return table
 
 

@@ -49,7 +49,7 @@ class AdaCUCB(ConfidenceBoundPolicy):
 
     def index(self, means: Floats, counts: Floats, step: Any, width: float) -> Floats:
         """The paper's Eq. for the private index of one release, scaled to rewards of any width."""
-        b = self.promise.variance_factor
+        b = self.budget.variance_factor
         spread = (0.5 / counts + 2.0 * b / counts**2) * (self.beta * np.log(step))
         found: Floats = means + width * np.sqrt(spread)
         return found

@@ -134,11 +134,6 @@ class Policy(ABC, Generic[State]):
             )
 
     @property
-    def promise(self) -> Budget:
-        """The budget, by the name that it has in policies of one's own of earlier versions."""
-        return self.budget
-
-    @property
     def weight_room(self) -> int:
         """How large weights have to get, in whole numbers, to be of use; the grid leaves room for noise on them."""
         return 1

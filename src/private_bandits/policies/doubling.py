@@ -147,7 +147,7 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
 
     def deviation(self, count: int, noise_sd: float, log_inv_failure: float, width: float) -> float:
         """How far a released mean of `count` rewards strays, but for a probability of 2 exp(-log_inv_failure)."""
-        return mean_half_width(self.promise.noise, count, noise_sd, log_inv_failure, width)
+        return mean_half_width(self.budget.noise, count, noise_sd, log_inv_failure, width)
 
     def start(self, low: float, high: float) -> DoublingState:
         """Nothing released yet."""

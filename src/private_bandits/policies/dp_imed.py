@@ -33,7 +33,7 @@ class DPIMED(RunningSumPolicy):
     have very large regret (docs/choosing.md).
 
     >>> from private_bandits import PureDP
-    >>> DPIMED(n_arms=2, budget=PureDP(1)).promise
+    >>> DPIMED(n_arms=2, budget=PureDP(1)).budget
     PureDP(epsilon=1.0)
     """
 
@@ -43,5 +43,5 @@ class DPIMED(RunningSumPolicy):
     def index(self, means: Floats, counts: Floats, step: Any, width: float) -> Floats:
         """The number above with a minus, as the largest index is played."""
         best = means.max(axis=-1, keepdims=True)
-        found: Floats = -(counts * private_divergence(means, best, self.promise.level) + np.log(counts))
+        found: Floats = -(counts * private_divergence(means, best, self.budget.level) + np.log(counts))
         return found

@@ -32,7 +32,7 @@ class DPKLUCB(RunningSumPolicy):
     epsilon below 1, smaller ratios give up the best arm too often after an unlucky start.
 
     >>> from private_bandits import PureDP
-    >>> DPKLUCB(n_arms=2, budget=PureDP(1)).promise
+    >>> DPKLUCB(n_arms=2, budget=PureDP(1)).budget
     PureDP(epsilon=1.0)
     """
 
@@ -41,4 +41,4 @@ class DPKLUCB(RunningSumPolicy):
 
     def index(self, means: Floats, counts: Floats, step: Any, width: float) -> Floats:
         """The index above."""
-        return largest_mean(means, np.log(step) / counts, self.promise.level)
+        return largest_mean(means, np.log(step) / counts, self.budget.level)

@@ -131,7 +131,7 @@ class RunningSumPolicy(IndexPolicy):
         Half of the probability is for the rewards, by Hoeffding's bound, and half for the sum of the noises.
         """
         assert isinstance(state, RunningSumState)
-        n, width, noise = state.last[arm], state.high - state.low, self.promise.noise
+        n, width, noise = state.last[arm], state.high - state.low, self.budget.noise
         if noise == "none":
             return mean_half_width(noise, n, 0.0, log_inv_failure, width)
         each = log_inv_failure + math.log(2)

@@ -69,7 +69,7 @@ class Runs(ABC):
             if not counts[group].any():
                 continue  # all of its runs are over
             sums[group] = self.environment.reward_sums(generator, arms[group], counts[group])
-            noise[group] = noise_draws(policy.promise, moved, generator, group.stop - group.start)
+            noise[group] = noise_draws(policy.budget, moved, generator, group.stop - group.start)
         self.learn(arm, count, sums[self.run], noise[self.run])
 
     @abstractmethod

@@ -68,7 +68,7 @@ def reference_of(policy: Policy[Any], environment: Any, horizon: int) -> float |
     """
     if not isinstance(environment, Bernoulli) or horizon < 2:
         return None
-    return reference_regret(environment.probabilities, horizon, policy.promise).value or None
+    return reference_regret(environment.probabilities, horizon, policy.budget).value or None
 
 
 def _regret(means: tuple[float, ...], log_steps: float, budget: Budget) -> float:
