@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 import private_bandits as pb
 from private_bandits.agent import bandit_of
-from private_bandits.errors import InvalidInput, NoiseFailed
+from private_bandits.errors import AgentFileInvalid, InvalidInput, NoiseFailed
 from private_bandits.ledger.people import Releases, worst_person
 from private_bandits.mechanism.noise import ExactNoise
 from tests.support import ONE_OF_EACH_NOISE, offered, policy_id
@@ -217,3 +218,14 @@ def test_a_file_with_a_policy_for_people_goes_on(tmp_path: Path) -> None:
         for step in range(20):
             agent.tell(agent.ask(actions=[[1.0, 0.0], [0.0, 1.0]], person=f"q{step}"), 1.0)
         assert agent.ledger.verify().ok
+
+
+def test_a_file_does_not_go_on_with_another_choice_for_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = pb.AdaCIMED(2, pb.zCDP(1.0))
+    path = tmp_path / "agent.db"
+    pb.Agent(policy, path=path, unit="person", **SPREAD).close()
+    with pb.Agent.open(path) as agent:
+        assert bandit_of(agent).policy.growth == 2.0  # type: ignore[attr-defined]
+    monkeypatch.setattr(pb.AdaCIMED, "for_people", lambda self, rewards: replace(self, growth=1.5, correlated=False))
+    with pytest.raises(AgentFileInvalid, match="for_people"):
+        pb.Agent.open(path)

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from private_bandits.errors import AgentFileInvalid
+from private_bandits.errors import AgentFileInvalid, InvalidInput
 from private_bandits.ledger.chain import canonical
 from private_bandits.mechanism.release import Door
 from private_bandits.plain_data import json_number
@@ -25,6 +25,7 @@ def opening_text(settings: Settings, door: Door, plan: Any = None, chained_rows:
         plan: Of the trial, as plain data, if there is one.
         chained_rows: The rows that a file of an earlier version has, which is chained today; None: a new ledger.
     """
+    _check_plan(plan)
     factor = settings.run_policy.factor
     facts: dict[str, Any] = {
         "ledger": LEDGER_FORMAT,
@@ -39,6 +40,19 @@ def opening_text(settings: Settings, door: Door, plan: Any = None, chained_rows:
     if chained_rows is not None:
         facts["chained"] = {"on": datetime.now(UTC).date().isoformat(), "rows": chained_rows}
     return canonical(facts)
+
+
+def _check_plan(plan: Any) -> None:
+    """Refuse a plan that JSON would not give back: the hash would stand for less than was meant."""
+    try:
+        text = json.dumps(plan, allow_nan=False)
+    except (TypeError, ValueError):
+        text = ""
+    if not text or json.dumps(json.loads(text)) != text:
+        raise InvalidInput(
+            "plan must be plain data: texts, numbers, true, false, lists, and dicts with texts as names. Write a date "
+            "as a text, and numbers of numpy as int(...) or float(...)"
+        )
 
 
 def check_opening(opening: str, settings: Settings) -> None:

@@ -93,7 +93,18 @@ class Settings:
         """Return the settings as plain data."""
         plain = {k: getattr(self, k) for k in _PLAIN_SETTINGS}
         bounds = [self.reward_range.low, self.reward_range.high]
-        return plain | {"policy": self.policy.to_dict(), "reward_range": bounds} | _reuse_fingerprint(self.run_policy)
+        return plain | {"policy": self.policy.to_dict(), "reward_range": bounds} | self._reuse_fingerprint()
+
+    def _reuse_fingerprint(self) -> dict[str, Any]:
+        """Say in which releases a reward is, and what was chosen for people: a file must not go on with others."""
+        policy = self.run_policy
+        factor = policy.factor
+        told = None if factor is None else [factor.unit, factor.cap, crc32(repr(factor.multipliers).encode())]
+        people: dict[str, Any] = {}
+        if policy is not self.policy:
+            asked = self.policy.to_dict()
+            people = {name: value for name, value in policy.to_dict().items() if value != asked[name]}
+        return {"tree_levels": policy.tree_levels, "factor": told, "for_people": people}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Settings:
@@ -104,20 +115,13 @@ class Settings:
             raise AgentFileInvalid("is damaged: its settings are not those of an agent")
         plain = {name: data[name] for name in _PLAIN_SETTINGS if name in data}
         found = cls(policy=policy, reward_range=RewardRange.of(data["reward_range"]), **plain)
-        for name, own in _reuse_fingerprint(found.run_policy).items():
-            stored = data.get(name, own if name == "tree_levels" else None)  # older files know no factors
+        for name, own in found._reuse_fingerprint().items():
+            stored = data.get(name, own if name != "factor" else None)  # older files know no factors, and no people
             if stored != own:  # rewards in the file would be in other releases than share the budget
                 raise AgentFileInvalid(
                     f"was made by another {type(policy).__name__}, with {name} {stored}: this one has {own}"
                 )
         return found
-
-
-def _reuse_fingerprint(policy: Policy[Any]) -> dict[str, Any]:
-    """Say in which releases a reward is: a file must not go on with others."""
-    factor = policy.factor
-    told = None if factor is None else [factor.unit, factor.cap, crc32(repr(factor.multipliers).encode())]
-    return {"tree_levels": policy.tree_levels, "factor": told}
 
 
 _PLAIN_SETTINGS = (
@@ -126,7 +130,7 @@ _PLAIN_SETTINGS = (
 )
 _LATER_SETTINGS = {"one_reward_per_episode"}
 """Settings that files of earlier versions do not have: they are then as by default."""
-_REUSE = {"tree_levels", "factor"}
+_REUSE = {"tree_levels", "factor", "for_people"}
 
 
 class Decision(NamedTuple):

@@ -120,7 +120,8 @@ def test_none_of_two_hundred_right_files_is_accused(tmp_path: Path) -> None:
     ids=["halved", "doubled", "none", "repeated", "added again", "positive"],
 )
 def test_noise_that_is_not_what_the_ledger_says_is_found(change: Change, words: str, tmp_path: Path) -> None:
-    log = run(tmp_path / "agent.db", ucb(), 3000, 2, noise=ChangedNoise(change))
+    many = pb.AdaCUCB(n_arms=40, budget=pb.zCDP(1.0), variant="paper")  # 200 draws: live noise hides nothing then
+    log = run(tmp_path / "agent.db", many, 2500, 2, noise=ChangedNoise(change))
     found = audit_file(tmp_path / "agent.db", log)
     assert found.violated
     assert any(words in flaw.title for flaw in found.flaws), str(found)

@@ -257,6 +257,22 @@ def test_words_and_plain_data_say_the_same() -> None:
     assert nothing.to_dict()["promised_reward"] == "inf"
 
 
+@pytest.mark.parametrize(
+    "plan", [{1, 2}, {"start": Fraction(1, 2)}, float("nan"), {1: "x", "1": "y"}, b"bytes"], ids=str
+)
+def test_a_plan_that_would_not_come_back_is_refused(plan: Any) -> None:
+    with pytest.raises(InvalidInput, match="plan must be plain data"):
+        pb.Agent(pb.AdaCIMED(2, pb.zCDP(1)), plan=plan)
+
+
+def test_the_cost_to_a_person_is_by_the_settings_unless_told_otherwise() -> None:
+    ledger = small_agent(60, **PEOPLE).ledger
+    assert ledger.person_cost() == ledger.person_cost(3, one_per_episode=True)
+    assert ledger.person_cost().cost <= Fraction(0.5)
+    with pytest.raises(InvalidInput, match="no limit for a person"):
+        small_agent(12).ledger.person_cost()
+
+
 # The chain itself.
 
 

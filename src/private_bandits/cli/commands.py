@@ -355,6 +355,8 @@ def audit(
     from private_bandits import audit as audits  # here: half a second that no other command needs
 
     if file is not None or rewards is not None:
+        if html is not None:
+            raise InvalidInput("--html is for audits of policies and agents: leave it out with --file")
         audit_noise(file, rewards, warm_start, as_json)
         return
 

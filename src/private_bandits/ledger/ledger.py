@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -91,16 +92,26 @@ class Ledger:
         """
         return verify_texts(self._opening, (row.text for row in self), head)
 
-    def person_cost(self, rewards: int, one_per_episode: bool = False) -> PersonCost:
+    def person_cost(self, rewards: int | None = None, one_per_episode: bool | None = None) -> PersonCost:
         """Return what the releases so far cost the worst person, exactly where that can be found.
 
         The ledger knows how many rewards are in each release, not whose they are. So this is the dearest of all ways in
         which the rewards of one person can have been placed.
 
         Args:
-            rewards: The most rewards that one person may have.
-            one_per_episode: Whether a person may have one in an episode at most.
+            rewards: The most rewards that one person may have. None: as the agent's settings say.
+            one_per_episode: Whether a person may have one in an episode at most. None: as the agent's settings say.
+
+        Raises:
+            InvalidInput: The settings have no limit for a person, and none was given.
         """
+        settings = json.loads(self._opening)["settings"] if self._opening else {}
+        if rewards is None:
+            rewards = settings.get("max_rewards_per_person")
+            if rewards is None:
+                raise InvalidInput("these settings have no limit for a person: name one, as in person_cost(rewards=3)")
+        if one_per_episode is None:
+            one_per_episode = bool(settings.get("one_reward_per_episode", False))
         if self._total == math.inf:
             raise InvalidInput("nothing protects these releases: a seed or no noise costs everyone everything")
         most = whole_number("rewards", rewards, 1)

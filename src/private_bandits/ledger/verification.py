@@ -130,7 +130,11 @@ class Verification:
                 f"One person, at most {limit} rewards: {symbol} = {float(person.cost):.6g} so far, {exactly}; promised"
             )
             lines.append(f"{text} {self.promised_person:.6g}.")
-        lines += ["Checked:", *(f"- {line}" for line in CHECKED), "Not seen from a ledger:"]
+        lines += [
+            "Checked:" if self.ok else "Looked at:",
+            *(f"- {line}" for line in CHECKED),
+            "Not seen from a ledger:",
+        ]
         return "\n".join([*lines, *(f"- {line}" for line in BLIND)])
 
 

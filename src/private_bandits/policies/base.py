@@ -336,6 +336,8 @@ def arm_names(n_arms: int | Sequence[str] | None, arms: Sequence[str] | None, ki
         n_arms, arms = None, n_arms
     if arms is None:
         return tuple(f"{kind} {i}" for i in range(whole_number("n_arms", n_arms)))
+    if isinstance(arms, int):
+        raise InvalidInput(f"arms must be a list of names, got {arms!r}: for a number of arms use n_arms={arms!r}")
     names = tuple(arms)
     if isinstance(arms, str) or not names or not all(isinstance(n, str) and n for n in names):
         raise InvalidInput(f"arms must be a list of names, which are texts, got {arms!r}")

@@ -104,10 +104,10 @@ def verification_page(found: Verification, name: str) -> str:
 
 
 def _figure(cost: Fraction | float | None) -> str:
-    """Return a cost in six figures, rounded up."""
+    """Return a cost in six figures."""
     if cost is None or (isinstance(cost, float) and math.isinf(cost)):
         return "no limit"
-    return "0" if not cost else f"{float(cost) * (1 + 5e-7):.6g}" if not isinstance(cost, float) else f"{cost:.6g}"
+    return f"{float(cost):.6g}"
 
 
 def _facts(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
