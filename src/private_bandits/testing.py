@@ -295,7 +295,7 @@ class PolicyRules:
     def test_a_seeded_agent_promises_nothing(self, policy: Policy[Any]) -> None:
         """Whoever knows the seed can take the noise away."""
         agent = Agent(policy, seed=0)
-        interact(agent, steps=20, script_seed=8)
+        interact(agent, steps=200, script_seed=8)
         assert agent.ledger.total == math.inf
         assert not any(row.private for row in agent.ledger)
         assert agent.guarantee().promised == math.inf
