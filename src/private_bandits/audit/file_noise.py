@@ -50,7 +50,7 @@ PRIVATE = "This result depends on raw outcomes. It is private: show it to nobody
 
 @dataclass
 class FileNoise:
-    """What the noise of a file looks like.
+    """The result of testing the noise in a file.
 
     releases, draws: how many were looked at. tests: how many tests were made. smallest: the smallest p-value, each
     divided by the share of the level that its test has. level: below it the noise is accused. noticed: a scale of the

@@ -1,4 +1,4 @@
-"""What `simulate` prints: a table that fits 80 columns, and the reference beside each regret."""
+"""Prints the regrets of `simulate`: a table that fits 80 columns, and the reference beside each regret."""
 
 from __future__ import annotations
 

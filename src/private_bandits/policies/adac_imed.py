@@ -39,7 +39,7 @@ FEW = 32
 
 @dataclass
 class ImedState:
-    """What was released of each arm. Public.
+    """The releases of each arm, as the policy remembers them. Public.
 
     first: rewards in the arm's first release. released: in all of them. values: of its releases.
     means: of all rewards released, as read, in the units of the rewards; rounding: of that mean, at most.
@@ -237,7 +237,7 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
         return found
 
     def _columns(self, state: ImedState) -> Floats:
-        """What the indices follow from: means in [0, 1], the rewards they are worth, noise, log of those released."""
+        """Return means in [0, 1], the rewards that they are worth, noise, and the log of the rewards released."""
         if state.columns is None:
             logs = np.log(np.maximum(state.released, 1))
             state.columns = np.array([self._scaled(state), state.rewards, state.noise, logs])
@@ -297,7 +297,7 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
             heapreplace(heap, (index(arm, lost[arm]), arm))
 
     def _costs(self, state: ImedState) -> list[float]:
-        """What counts of every arm's cost, over beta; 0 of those without a release."""
+        """Return what counts of every arm's cost, over beta; 0 of those without a release."""
         if state.costs is None:
             means, rewards, noise, _ = self._columns(state)
             seen = np.array(state.released) > 0

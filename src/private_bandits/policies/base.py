@@ -87,7 +87,7 @@ class Policy(ABC, Generic[State]):
     former_variants: ClassVar[Mapping[str, str]] = {}
     """Variants that earlier versions had, each with what to use instead."""
     replaced_by: ClassVar[str] = ""
-    """What new agents use instead of a policy that is only there for files of earlier versions."""
+    """The policy that new agents use instead of one that is only there for files of earlier versions."""
     private_contexts: ClassVar[bool] = False
     """Whether actions are private as well, so that nothing but `choose` and the sums may depend on them."""
     supports_warm_start: ClassVar[bool] = False

@@ -38,7 +38,7 @@ RETRY = 32
 
 @dataclass
 class DoublingState:
-    """What was released of each arm. Public.
+    """The releases of each arm, as the policy remembers them. Public.
 
     released: rewards released of the arm so far. last: those in its last release. releases: how many there were.
     means: mean of the last release, with its noise. noise_sd, rounding: of that mean.

@@ -1,1 +1,1 @@
-"""What the runs say: regrets with their errors, the claims that are tested on them, and numbers in words."""
+"""Analyses the runs: regrets with their errors, the claims that are tested on them, and numbers in words."""

@@ -1,1 +1,1 @@
-"""What people look at: pictures for papers and for a browser, and the report."""
+"""Shows results to people: pictures for papers and for a browser, and the report."""

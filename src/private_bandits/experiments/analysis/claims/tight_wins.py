@@ -15,7 +15,7 @@ from private_bandits.experiments.analysis.regrets import Pair, Regrets, name_of
 from private_bandits.experiments.analysis.wording import interval_text, listing, percent, rho_text
 
 MARGIN = 0.05
-"""What ours may have more where it does not have less."""
+"""The regret that ours may have more, where it does not have less."""
 STATES = {
     "less": "less",
     "no more": f"not less, and no more than {percent(MARGIN)} more",
