@@ -209,9 +209,9 @@ class Facts:
             fit = len(row.values) == self._lengths.setdefault(row.key, len(row.values))
         if not fit:
             yield "it has another number of values than its sums"
-        # Sums over people with private contexts are vectors in a unit of their own, which stays the same.
-        own = self._unit if len(row.values) == 1 or self._unit > 1 else self._units.setdefault(row.key, row.unit)
-        if row.weights is None and row.unit != own:
+        # Sums over people with private contexts are vectors in units of one, and not of the reward range.
+        own = self._unit if len(row.values) == 1 else self._units.setdefault(row.key, row.unit)
+        if row.weights is None and not (row.unit == own and own in (self._unit, self._unit * float(self._width))):
             yield "its values are in another unit than the settings say"
 
 

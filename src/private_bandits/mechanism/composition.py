@@ -377,8 +377,8 @@ class Correlated:
         self.newest, self.factor = newest, factor
         self.key, self.keys, self.grid = newest.key, (newest.key,), newest.grid
         self.label, self.labels = newest.label, (newest.label,)
-        self.unit = float(factor.unit)
-        self.max_squared = self._largest_l1 = held = 0
+        self.unit = factor.unit * newest.unit
+        self.max_squared = self._largest_l1 = self._moved_by = held = 0
         self.weight_sums = [0] * len(newest.weight_sums)
         self.totals = HiddenTotals([0] * len(newest.weight_sums))
         parts: list[Part] = []
@@ -386,6 +386,7 @@ class Correlated:
             parts.append(one.part(c / factor.unit, new=one is newest))
             held += c * one.count
             self.max_squared = max(self.max_squared, one.max_squared)
+            self._moved_by = max(self._moved_by, one.moved_by(factor.unit))
             self._largest_l1 = max(self._largest_l1, one.max_l1)
             self.weight_sums = [a + c * b for a, b in zip(self.weight_sums, one.weight_sums, strict=True)]
             self.totals.add(one.totals, c)
@@ -406,8 +407,8 @@ class Correlated:
 
     @property
     def sensitivity_l2(self) -> int:
-        """The least whole number not below what a reward of multiplier one moves the values by."""
-        return root_above((self.factor.unit * self.grid.steps) ** 2 * self.max_squared)
+        """A whole number that a reward of multiplier one cannot move the values by more than."""
+        return self._moved_by
 
     @property
     def sensitivity_l1(self) -> int:

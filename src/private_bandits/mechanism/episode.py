@@ -300,7 +300,11 @@ class Episode:
     @property
     def sensitivity_l2(self) -> int:
         """The least whole number not below steps * max ||w||_2."""
-        return root_above(self.grid.steps**2 * self.max_squared)
+        return self.moved_by(1)
+
+    def moved_by(self, times: int) -> int:
+        """Return a whole number that one reward cannot move so many times the sum by more than."""
+        return root_above((times * self.grid.steps) ** 2 * self.max_squared)
 
     @property
     def sensitivity_l1(self) -> int:

@@ -76,6 +76,11 @@ class MomentScale:
         rows, columns, factors = _upper_triangle(self.dimension)
         return np.concatenate([a[rows] * a[columns] * (factors * self.kappa), a * r])
 
+    def coordinates_of(self, matrix: Floats, vector: Floats) -> Floats:
+        """The coordinates of sums of a a' and a r."""
+        rows, columns, factors = _upper_triangle(self.dimension)
+        return np.concatenate([matrix[rows, columns] * (factors * self.kappa), vector])
+
     def matrix_and_vector(self, coordinates: Floats) -> tuple[Floats, Floats]:
         """The sums of a a' and a r in such coordinates, with noise or without: the matrix is always symmetric."""
         rows, columns, factors = _upper_triangle(self.dimension)

@@ -51,10 +51,9 @@ class PrivateContextEpisode(Episode):
         fit = all(type(total) is int and abs(total) <= most for total in self.totals.reveal())
         return fit and not any(self.weight_sums)
 
-    @property
-    def sensitivity_l2(self) -> int:
+    def moved_by(self, times: int) -> int:
         """steps * D; and, as rounding moves a difference by up to one in every coordinate, its square root more."""
-        return math.ceil(self.grid.steps * self.scale.sensitivity) + math.isqrt(self.scale.size) + 2
+        return times * (math.ceil(self.grid.steps * self.scale.sensitivity) + math.isqrt(self.scale.size) + 2)
 
     @property
     def sensitivity_l1(self) -> int:

@@ -58,8 +58,8 @@ class Door:
         moments: MomentScale | None = None,
         noise: NoiseSource | None = None,
     ) -> None:
-        if factor is not None and (releases_of_a_reward > 1 or moments is not None or budget.noise == "laplace"):
-            raise InvalidInput("a factor is for Gaussian noise on sums of rewards, without a tree")
+        if factor is not None and (releases_of_a_reward > 1 or budget.noise == "laplace"):
+            raise InvalidInput("a factor is for Gaussian noise, without a tree")
         self.budget = budget
         self.reward_range = reward_range
         self.account = account

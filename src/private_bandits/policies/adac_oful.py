@@ -24,6 +24,7 @@ from private_bandits.policies.optimism import (
     check_optimism,
     noise_tail,
     reward_width,
+    settle_exploration,
     squared_length,
 )
 
@@ -34,6 +35,10 @@ MOST_RELEASES = 4096
 """What a factor is for at most. With more, it begins anew."""
 CORRELATED_STEPS = 2**16
 """Steps of the grid of actions where sums are multiplied before they leave."""
+EXPLORATION = 0.1
+"""Of the proven width: chosen by the study in benchmarks/exploration.py, as is the regulariser."""
+LEAST_REGULARISER, NOISY_REGULARISER = 0.1, 2.0
+"""Lambda as published, and in units of the standard deviation of noise on a sum of weight one."""
 ROUNDING = 16 * float(np.finfo(float).eps)
 
 
@@ -46,7 +51,7 @@ class OFULState:
     numbers, so that nothing drifts in an episode of any length, and it does not matter when pending ones are added.
 
     Computed from these: theta, and for actions on the grid `slope`, <theta, a> = <slope, a>; `whitener`, ||a|| in V^-1
-    is |a whitener|; `optimism`, the same times the width. room, margin: see `AdaCOFUL.due`.
+    is |a whitener|; `optimism`, the same times the width and `exploration`. width: the proven one. room, margin: see `AdaCOFUL.due`.
     """
 
     low: float
@@ -104,13 +109,18 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
     together (factor.py), and the sum of all carries S_n S_l instead of l of them, S_l = sum of c_k^2 over
     k < l, n = `cap`: 5.6 instead of 60 at l = n = 60. f is the quantile of the chi-square distribution at delta/(2n+2),
     as noise changes at releases only, and delta/2 is left for the rewards. The width is right for any contexts, up to
-    the horizon (docs/guarantees.md). Without privacy both variants are the same.
+    the horizon (docs/guarantees.md).
 
+    exploration: what the width is multiplied by. 1 is proven, and far too cautious for use. The default of "tight" is
+    0.1, chosen by a study (docs/contextual.md); of "paper" it is 1. Privacy does not depend on it.
+    regulariser: lambda. As published it is 0.1. The default of "tight" is that or, if larger, the size of the noise,
+    2 sqrt(b) context_norm^2: directions of which nothing is known but noise then stay near zero.
     horizon: T, that the widths are for; the agent goes on after it, with the same privacy.
 
     >>> from private_bandits import zCDP
-    >>> AdaCOFUL(dimension=3, budget=zCDP(0.1), horizon=10**6).growth
-    1.0
+    >>> policy = AdaCOFUL(dimension=3, budget=zCDP(0.02), horizon=10**6)
+    >>> policy.regulariser, policy.exploration
+    (10.0, 0.1)
     """
 
     name: ClassVar[str] = "adac-oful"
@@ -120,20 +130,27 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
     changes_on_arrival: ClassVar[bool] = True
     supports_warm_start: ClassVar[bool] = True
     variants: ClassVar[tuple[Variant, ...]] = ("paper", "tight")
+    formerly: ClassVar[Mapping[str, Any]] = {"exploration": 1.0}
 
     horizon: int = 10**6
-    regulariser: float = 0.1
+    regulariser: float = None  # type: ignore[assignment]  # chosen when the policy is made
     growth: float = 1.0
     delta: float = 1e-3
     parameter_norm: float = 1.0
     variant: Variant = "tight"
+    exploration: float = None  # type: ignore[assignment]  # the same
     correlated: bool = field(default=True, repr=False)
     """Whether releases of the tight variant hold earlier episodes again. `for_people` chooses it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_optimism(self, "regulariser", "growth", "parameter_norm")
         check_variant(self)
+        tight = self.variant == "tight"
+        settle_exploration(self, EXPLORATION if tight else 1.0)
+        if self.regulariser is None:
+            noise = NOISY_REGULARISER * math.sqrt(self.budget.variance_factor) * self.context_norm**2
+            object.__setattr__(self, "regulariser", max(LEAST_REGULARISER, noise if tight else 0.0))
+        check_optimism(self, "regulariser", "growth", "parameter_norm")
 
     @classmethod
     def example(cls, budget: Budget) -> Self:
@@ -157,7 +174,7 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         state.width = self.width(state.log_det, float(values[0]), state.sums.noise, state.high - state.low)
         state.slope = state.theta * self.unit
         state.whitener = root * self.unit
-        state.optimism = state.width * state.whitener
+        state.optimism = self.exploration * state.width * state.whitener
         condition = (1 + self.growth) * float(values[-1] / values[0])
         state.margin = ROUNDING * self.dimension * (self.dimension * condition + abs(state.log_det))
         state.room = self._room(state, math.log1p(self.growth))
@@ -222,7 +239,7 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         return squared_length(self.dimension, self.delta / (2 * (self._growths + 1)))
 
     def width(self, log_det: float, least: float, noise: float, spread: float) -> float:
-        """Of the optimism. log_det, least: of V_tau and its eigenvalues. spread: the width of the reward range.
+        """Return the proven width. log_det, least: of V_tau and its eigenvalues. spread: the width of the reward range.
 
         noise: variance of the noise in the sum of all releases, where one release alone has variance one.
         """

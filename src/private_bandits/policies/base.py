@@ -86,6 +86,8 @@ class Policy(ABC, Generic[State]):
     """What `variant` may be: as published, or "tight", with less regret for the same budget."""
     former_variants: ClassVar[Mapping[str, str]] = {}
     """Variants that earlier versions had, each with what to use instead."""
+    formerly: ClassVar[Mapping[str, Any]] = {}
+    """What parameters were before files held them: what earlier versions did without them."""
     replaced_by: ClassVar[str] = ""
     """The policy that new agents use instead of one that is only there for files of earlier versions."""
     private_contexts: ClassVar[bool] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any, NamedTuple
 
 from private_bandits.checks import check_positive, check_probability
@@ -28,6 +29,14 @@ def check_optimism(policy: Any, *positive: str) -> None:
     if check_probability("delta", policy.delta) < LEAST_DELTA:
         raise InvalidInput(f"delta must be at least {LEAST_DELTA:g}, got {policy.delta!r}: smaller ones change nothing")
     object.__setattr__(policy, "horizon", checked_horizon(policy.horizon))
+
+
+def settle_exploration(policy: Any, default: float) -> None:
+    """Give `exploration` the value that was chosen for the policy if the user gave none, and refuse what is none."""
+    given = default if policy.exploration is None else policy.exploration
+    if isinstance(given, bool) or not isinstance(given, Real) or not 0 <= given < math.inf:
+        raise InvalidInput(f"exploration must be a number of at least 0, got {given!r}: 1 is the proven width")
+    object.__setattr__(policy, "exploration", float(given))
 
 
 def noise_tail(dimension: int, x: float) -> float:

@@ -50,6 +50,10 @@ class PrefixSum:
             "leaves": self.leaves
         }
 
+    def restored(self, data: Mapping[str, Any]) -> PrefixSum:
+        """What to_dict wrote."""
+        return self.from_dict(data)
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PrefixSum:
         """What to_dict wrote."""

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,28 @@ from private_bandits.policies.optimism import GAUSSIAN, INSTEAD_OF_PURE, Optimis
 from private_bandits.policies.prefix import PrefixSum
 
 
+class ReleasedSum(Protocol):
+    """A noisy sum over people, made of all releases so far (prefix.py, remembered_moments.py)."""
+
+    @property
+    def total(self) -> Floats:
+        """The sum, in the coordinates of MomentScale."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+
+    def restored(self, data: Mapping[str, Any]) -> Self:
+        """Return the same sum with the releases that to_dict wrote."""
+
+
+class Known(NamedTuple):
+    """What is known of actions: V by its eigenvalues and eigenvectors, and the proven width in its norm."""
+
+    values: Floats
+    vectors: Floats
+    width: float
+
+
 @dataclass(eq=False)
 class MomentsState:
     """What was released, and what follows from it. Public.
@@ -33,7 +55,7 @@ class MomentsState:
     low: float
     high: float
     rewards: int
-    released: PrefixSum
+    released: Any
     theta: Floats = field(init=False)
     inverse: Floats = field(init=False)
     width: float = field(init=False)
@@ -121,18 +143,27 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
 
     def start(self, low: float, high: float) -> MomentsState:
         """Nothing is known."""
-        return self._settled(MomentsState(low, high, 0, PrefixSum(np.zeros(self.moments(low, high).size))))
+        return self._settled(MomentsState(low, high, 0, self.nothing_released(low, high)))
+
+    def nothing_released(self, low: float, high: float) -> ReleasedSum:
+        """Return the sum over nobody."""
+        return PrefixSum(np.zeros(self.moments(low, high).size))
 
     def _settled(self, state: MomentsState) -> MomentsState:
         """With what follows from the releases, computed anew."""
         matrix, vector = self.matrix_and_vector(state.released.total, state.low, state.high)
-        optimism = self.optimism(state.released.noises, state.low, state.high)
+        known = self.known(matrix, state.released, state.low, state.high)
+        state.inverse = (known.vectors / known.values) @ known.vectors.T
+        state.theta = state.inverse @ vector
+        state.width = known.width
+        return state
+
+    def known(self, matrix: Floats, released: Any, low: float, high: float) -> Known:
+        """Return what a noisy sum of a a' says, made usable on public grounds: shifted by what the noise may be."""
+        optimism = self.optimism(released.noises, low, high)
         values, vectors = np.linalg.eigh(matrix + optimism.shift * np.eye(self.dimension))
         values = np.maximum(values, optimism.floor)  # they are, unless the noise exceeds its bound
-        state.inverse = (vectors / values) @ vectors.T
-        state.theta = state.inverse @ vector
-        state.width = optimism.width(float(np.log(values).sum()), float(values[0]))
-        return state
+        return Known(values, vectors, optimism.width(float(np.log(values).sum()), float(values[0])))
 
     def matrix_and_vector(self, coordinates: Floats, low: float, high: float) -> tuple[Floats, Floats]:
         """The sums of a a' and a r, for rewards in [low, high], of sums over people in the coordinates of the scale."""
@@ -165,13 +196,21 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
         """The largest index; ties go to the first."""
         rows = offered * self.unit
         norms = np.sqrt(((rows @ state.inverse) * rows).sum(axis=1))
-        return int((rows @ state.theta + state.width * norms).argmax())
+        return int((rows @ state.theta + self.optimism_of(state) * norms).argmax())
+
+    def optimism_of(self, state: MomentsState) -> float:
+        """Return what the norm of an action is multiplied by in its index: the proven width."""
+        return state.width
 
     def learn(self, state: MomentsState, release: Release, step: int) -> None:
         """Take in the release, and estimate anew."""
-        state.released.take(np.array(release.values), self.tree_levels)
+        self.take(state.released, np.array(release.values))
         state.rewards += release.count
         self._settled(state)
+
+    def take(self, released: Any, values: Floats) -> None:
+        """Add what was released to the sum of all releases."""
+        released.take(values, self.tree_levels)
 
     def estimates(self, state: MomentsState, delta: float) -> list[Estimate]:
         """Actions change from step to step: there is no list of them. See `Agent.learned` for theta."""
@@ -183,5 +222,5 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
 
     def load_state(self, data: Mapping[str, Any]) -> MomentsState:
         """From plain data; what follows is computed anew."""
-        released = PrefixSum.from_dict(data["released"])
+        released = self.nothing_released(data["low"], data["high"]).restored(data["released"])
         return self._settled(MomentsState(data["low"], data["high"], data["rewards"], released))

@@ -25,7 +25,7 @@ def policy_from_dict(data: Mapping[str, Any]) -> Policy[Any]:
     cls: Any = TightAdaCUCB if was_tight else POLICIES[name]
     # Files of earlier versions hold parameters that are none any more, with the only value that they could have.
     fixed = {f.name: parameters.pop(f.name) for f in fields(cls) if not f.init and f.name in parameters}
-    policy: Policy[Any] = cls(**parameters, budget=BUDGETS[kind](**budget))
+    policy: Policy[Any] = cls(**{**cls.formerly, **parameters}, budget=BUDGETS[kind](**budget))
     for parameter, value in fixed.items():
         if getattr(policy, parameter) != value:
             raise InvalidInput(f"{parameter} is no parameter of the policy {name!r}, got {value!r}")

@@ -68,6 +68,7 @@ class Learners:
         self._variances = [p.budget.variance_factor * ((high - low) * p.context_norm) ** 2 for p in policies]
         self._betas = [2 * math.log(1 / p.reward_delta) - d * math.log(p.regulariser) for p in policies]
         self._ridges = [math.sqrt(p.regulariser) * p.parameter_norm for p in policies]
+        self._explorations = [p.exploration for p in policies]
         self._tails = [p.noise_length for p in policies]
         self._decoders = [p.decoder for p in policies]
         # Of policies whose releases hold earlier episodes again: the noise in the sum of all, as it is decoded.
@@ -123,7 +124,8 @@ class Learners:
 
     def _freeze(self, p: int) -> None:
         noise = self._variances[p] * self._decoders[p].prefix_noise(int(self.releases[p])) * self._tails[p]
-        freeze(self._frozen, p, self._totals[p], self._betas[p], self._ridges[p], noise)
+        parts = self._explorations[p], self._betas[p], self._ridges[p], noise
+        freeze(self._frozen, p, self._totals[p], *parts)
         if not math.isfinite(self._frozen.numbers[p, WIDTH]):
             raise InvalidInput(
                 f"regulariser is too small for double precision: V = lambda I + sum of a a' is singular after "

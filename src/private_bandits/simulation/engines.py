@@ -138,6 +138,12 @@ def _contextual() -> Any:
     return contextual
 
 
+def _counted() -> Any:
+    from private_bandits.simulation import counted
+
+    return counted
+
+
 def _stepwise() -> Any:
     from private_bandits.simulation import stepwise
 
@@ -163,6 +169,7 @@ ELIMINATION = Engine(_elimination, seconds_a_run=1e-4)
 PHASES = Engine(_linear, seconds_a_run=3e-3)
 TREES = Engine(_trees, seconds_a_step=1e-7, steps=STEPS)
 FROZEN = Engine(_contextual, seconds_a_step=4e-8, steps=STEPS, shares_contexts=True, in_threads=True)
+COUNTED = Engine(_counted, seconds_a_step=1e-7, steps=STEPS, shares_contexts=True, in_threads=True)
 STEPWISE = Engine(_stepwise, seconds_a_step=3e-6, steps=STEPS, shares_contexts=True, in_threads=True)
 ONE_BY_ONE = Engine(_steps, seconds_a_step=2e-4)
 """Runs any policy with a list of actions, one decision at a time. The oracle of the fast ones."""
@@ -192,7 +199,7 @@ SERVED: dict[type, Served] = {
     DPSE: Served(ELIMINATION),
     TreeUCB: Served(TREES),
     AdaCOFUL: Served(FROZEN, None),
-    AdaCOFULPrivate: Served(STEPWISE, None),
+    AdaCOFULPrivate: Served(COUNTED, None),
     LinPriv: Served(STEPWISE, None),
     LinPrivShared: Served(STEPWISE, None),
     ShariffSheffet: Served(STEPWISE, None),

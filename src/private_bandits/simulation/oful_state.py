@@ -105,11 +105,29 @@ def release(stacked: Frozen, p: int, total: Floats, theta: Floats, normals: Floa
         policy.opened[i] = 0.0
 
 
+@part
+def _score_with(policy: Frozen, width: float) -> None:
+    """Get ready to score actions in single precision, with the policy's theta, the norm of `white`, and this width."""
+    d, squares, lengths = len(policy.theta), 0.0, 0.0
+    for j in range(d):
+        for i in range(j + 1):
+            policy.scaled[j, i] = width * policy.white[j, i]
+            squares += (width * policy.white[j, i]) ** 2
+        lengths += policy.theta[j] * policy.theta[j]
+        policy.theta32[j] = policy.theta[j]
+    policy.numbers[WIDTH] = width
+    # Several times what rounding does to the score of an action of common length.
+    rounding = 2.0**-22 * (4 + math.sqrt(d)) * 2 * math.sqrt(1 + d / 10)
+    policy.numbers[SLACK] = rounding * (math.sqrt(lengths) + math.sqrt(squares))
+
+
 @compiled
-def freeze(stacked: Frozen, p: int, total: Floats, beta: float, ridge: float, noise: float) -> None:
+def freeze(
+    stacked: Frozen, p: int, total: Floats, exploration: float, beta: float, ridge: float, noise: float
+) -> None:
     """Policy p after a release: V^-1 times the released sums, and the width that belongs to it.
 
-    beta: 2 log(1/delta) - log(lambda^d), delta being `reward_delta`; ridge: sqrt(lambda) S; noise: b D^2 times
+    exploration: what the width is multiplied by; beta: 2 log(1/delta) - log(lambda^d), delta being `reward_delta`; ridge: sqrt(lambda) S; noise: b D^2 times
     `Factor.prefix_noise` after l releases (l itself, as published) times `noise_length`.
     """
     policy = one(stacked, p)
@@ -121,22 +139,25 @@ def freeze(stacked: Frozen, p: int, total: Floats, beta: float, ridge: float, no
     width = math.sqrt(beta + log_det) + ridge
     if noise > 0.0:
         width += math.sqrt(noise / least_eigenvalue(policy.released, policy.room[0]))
+    width *= exploration
     for i in range(d):
         theta[i] = 0.0
-    squares, lengths = 0.0, 0.0
     for j in range(d):
         dot = 0.0
         for i in range(j + 1):
             dot += white[j, i] * total[i]
         for i in range(j + 1):
             theta[i] += white[j, i] * dot
-            policy.scaled[j, i] = width * white[j, i]
-            squares += (width * white[j, i]) ** 2
-    for i in range(d):
-        lengths += theta[i] * theta[i]
-        policy.theta32[i] = theta[i]
-    policy.numbers[WIDTH] = width
     policy.numbers[LIMIT] = log_det + policy.numbers[GROWTH]
-    # Several times what rounding does to the score of an action of common length.
-    rounding = 2.0**-22 * (4 + math.sqrt(d)) * 2 * math.sqrt(1 + d / 10)
-    policy.numbers[SLACK] = rounding * (math.sqrt(lengths) + math.sqrt(squares))
+    _score_with(policy, width)
+
+
+@compiled
+def freeze_as(stacked: Frozen, p: int, theta: Floats, matrix: Floats, width: float) -> None:
+    """Policy p with this theta and this V, which need not be the sum of a a' that is played, and this width."""
+    policy = one(stacked, p)
+    cholesky(matrix, policy.room[1], 0.0)
+    invert_lower(policy.room[1], policy.white)
+    for i in range(len(theta)):
+        policy.theta[i] = theta[i]
+    _score_with(policy, width)
