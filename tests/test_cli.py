@@ -109,12 +109,15 @@ def test_contextual_bandits() -> None:
     made = {row["policy"]: row for row in data["policies"].values()}
     assert made["linpriv"]["arms"] == 4
     assert "arms" not in made["linpriv-shared"]
-    assert [made[name]["regulariser"] for name in names.split(",")] == [1.0, 1.0, 1.0, 1.0, 0.1]
+    assert [made[name]["regulariser"] for name in names.split(",")] == [1.0, 1.0, 1.0, 0.1, 0.1]
+    assert (made["adac-oful"]["exploration"], made["adac-oful-private"]["exploration"]) == (0.1, 0.05)
     assert made["adac-oful"]["growth"] == made["adac-oful-private"]["growth"] == 0.5
     short = ["--horizon", "10", "--runs", "1", "--rho", "1", "--variant", "paper", "--setting-as", "paper", "--json"]
     done = call_here("simulate", "--setting", "contextual", "--policy", "linpriv", "--regulariser", "0.3", *short)
     data = json.loads(done.stdout)
     assert data["policies"]["linpriv zCDP(rho=1.0)"]["regulariser"] == 0.3
+    done = call_here("simulate", "--setting", "contextual", "--exploration", "0.7", *short)
+    assert json.loads(done.stdout)["policies"]["adac-oful zCDP(rho=1.0)"]["exploration"] == 0.7
     assert "no guarantee would hold" in data["note"]
 
 

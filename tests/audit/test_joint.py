@@ -113,7 +113,9 @@ def _scaled(kind: type[MomentScale], policy: pb.AdaCOFULPrivate | None = None) -
     old, scale = bandit.door, bandit.policy.moments(0.0, 1.0)
     assert scale is not None
     other = kind(scale.dimension, STEPS, scale.low, scale.high, scale.matrix_share)
-    bandit.door = Door(old.budget, old.reward_range, old.account, None, scale.room, moments=other)
+    bandit.door = Door(
+        old.budget, old.reward_range, old.account, None, scale.room, factor=bandit.policy.factor, moments=other
+    )
     assert bandit.door.grid == old.grid, "rewards are put on the grid of the first door"
     return agent
 
@@ -233,14 +235,15 @@ def test_right_agents_are_not_accused(policy: Any, reward_range: tuple[float, fl
 def test_the_dearest_person_costs_the_whole_budget(name: str) -> None:
     """All levels of a tree, at the largest distance; if it were less, replays were blind or noise was too large."""
     target = next(t for t in shipped(name) if t.claim)
-    tells = [move for _ in range(9) for move in (ScriptMove("ask"), ScriptMove("tell", 0, 1.0, 1))]
+    rewards = 60 if name == "adac-oful-private" else 9  # with so many, all releases that hold an early person are there
+    tells = [move for _ in range(rewards) for move in (ScriptMove("ask"), ScriptMove("tell", 0, 1.0, 1))]
     base = replay(target, tuple(tells), {}, None)
     costs = []
     for change in exact.changes_of(target, base, 99, random.Random(1)):
         other = replay(target, tuple(tells), change, [d.answer for d in base.draws])
         costs.append(exact.compare(target, base, other, change, found := exact.Sensitivity()))
         assert not found.flaws
-    assert 1 - 1e-5 < max(costs) <= 1
+    assert 1 - 1e-4 < max(costs) <= 1  # what rounding to the grid may do is in the noise too
 
 
 def test_only_what_the_changed_person_is_recommended_is_left_out() -> None:

@@ -16,7 +16,6 @@ from private_bandits.ledger import Account, Release, rewards_in
 from private_bandits.mechanism.composition import Correlated
 from private_bandits.mechanism.episode import Episode
 from private_bandits.mechanism.factor import HALF_BEFORE, Factor, square_root
-from private_bandits.mechanism.moments import MomentScale
 from private_bandits.mechanism.release import Door
 from private_bandits.mechanism.rewards import RewardRange
 from private_bandits.policies import POLICIES
@@ -117,14 +116,11 @@ def test_only_what_the_factor_covers_goes_through_the_door() -> None:
         one.release(released)
 
 
-def test_a_factor_is_for_gaussian_noise_on_sums_of_rewards() -> None:
+def test_a_factor_is_for_gaussian_noise() -> None:
     with pytest.raises(InvalidInput, match="factor"):
         Door(pb.PureDP(1), RewardRange(0.0, 1.0), Account(), None, factor=HALF_BEFORE)
     with pytest.raises(InvalidInput, match="factor"):
         Door(pb.zCDP(1), RewardRange(0.0, 1.0), Account(), None, factor=HALF_BEFORE, releases_of_a_reward=2)
-    scale = MomentScale(2, 2**20, 0.0, 1.0, 0.5)
-    with pytest.raises(InvalidInput, match="factor"):
-        Door(pb.zCDP(1), RewardRange(0.0, 1.0), Account(), None, factor=HALF_BEFORE, moments=scale)
 
 
 def test_sums_that_outgrow_64_bits_together_are_refused() -> None:

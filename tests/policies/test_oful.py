@@ -32,7 +32,8 @@ def contexts(generator: np.random.Generator, k: int, d: int) -> Floats:
 class PlainOFUL:
     """Algorithm 3 without noise, one step at a time, written without the package."""
 
-    def __init__(self, d: int, horizon: int, lam: float, growth: float, delta: float) -> None:
+    def __init__(self, d: int, horizon: int, lam: float, growth: float, delta: float, exploration: float) -> None:
+        self.exploration = exploration
         self.d, self.horizon, self.lam, self.growth, self.delta = d, horizon, lam, growth, delta
         self.v, self.b = lam * np.eye(d), np.zeros(d)
         self.v_tau, self.releases = self.v.copy(), 0
@@ -45,7 +46,7 @@ class PlainOFUL:
         log_ratio = np.linalg.slogdet(self.v_tau)[1] - self.d * math.log(self.lam)
         width = math.sqrt(2 * math.log(1 / self.delta) + log_ratio) + math.sqrt(self.lam)
         whitener = np.sqrt(np.einsum("ij,ij->i", rows @ np.linalg.inv(self.v_tau), rows))
-        return int(np.argmax(rows @ self.theta + width * whitener))
+        return int(np.argmax(rows @ self.theta + self.exploration * width * whitener))
 
     def learn(self, row: Floats, reward: float) -> None:
         self.v += np.outer(row, row)
@@ -53,14 +54,25 @@ class PlainOFUL:
 
 
 @pytest.mark.parametrize(
-    ("d", "k", "lam", "growth"), [(3, 10, 0.1, 1.0), (1, 2, 1.0, 0.5), (5, 4, 0.5, 3.0), (2, 1, 0.1, 1.0)]
+    ("d", "k", "lam", "growth", "exploration"),
+    [
+        (3, 10, 0.1, 1.0, 1.0),
+        (1, 2, 1.0, 0.5, 1.0),
+        (5, 4, 0.5, 3.0, 0.3),
+        (2, 1, 0.1, 1.0, 1.0),
+        (3, 10, 0.1, 1.0, 0.1),
+    ],
 )
-def test_same_actions_as_a_plain_loop_without_noise(d: int, k: int, lam: float, growth: float) -> None:
+def test_same_actions_as_a_plain_loop_without_noise(
+    d: int, k: int, lam: float, growth: float, exploration: float
+) -> None:
     generator = np.random.default_rng(d)
     theta = generator.normal(size=d)
     theta /= np.linalg.norm(theta)
-    policy = pb.AdaCOFUL(dimension=d, budget=pb.NoPrivacy(), horizon=800, regulariser=lam, growth=growth)
-    agent, plain = pb.Agent(policy, reward_range=(-1, 1)), PlainOFUL(d, 800, lam, growth, 1e-3)
+    policy = pb.AdaCOFUL(
+        dimension=d, budget=pb.NoPrivacy(), horizon=800, regulariser=lam, growth=growth, exploration=exploration
+    )
+    agent, plain = pb.Agent(policy, reward_range=(-1, 1)), PlainOFUL(d, 800, lam, growth, 1e-3, exploration)
     for step in range(800):
         rows = contexts(generator, k, d)
         decision = agent.ask(actions=rows)

@@ -16,7 +16,7 @@ from scipy.stats import chi2
 
 import private_bandits as pb
 from private_bandits.agent import bandit_of
-from private_bandits.errors import AgentFileInvalid
+from private_bandits.errors import AgentFileInvalid, InvalidInput
 from private_bandits.ledger import Part
 from private_bandits.mechanism.factor import square_root
 from private_bandits.policies.optimism import noise_tail, squared_length
@@ -232,8 +232,33 @@ def slow_width(policy: pb.AdaCOFUL, gram: Floats, releases: int, spread: float) 
     return float(rewards + math.sqrt(policy.regulariser) * policy.parameter_norm + sd * math.sqrt(q / least))
 
 
+def test_defaults_follow_the_variant_and_the_noise() -> None:
+    def chosen(budget: pb.zCDP | pb.NoPrivacy, **options: Any) -> tuple[float, float]:
+        policy = pb.AdaCOFUL(3, budget, **options)
+        return policy.regulariser, policy.exploration
+
+    assert chosen(pb.zCDP(0.02), variant="paper") == (0.1, 1.0)
+    assert chosen(pb.NoPrivacy()) == (0.1, 0.1)
+    assert chosen(pb.zCDP(0.02), context_norm=2.0) == (40.0, 0.1)
+    assert chosen(pb.zCDP(1e4), exploration=1) == (0.1, 1.0)
+    assert chosen(pb.zCDP(0.02), regulariser=0.3, exploration=0) == (0.3, 0.0)
+    for wrong in (-0.1, math.nan, math.inf, "1", True):
+        with pytest.raises(InvalidInput, match="exploration"):
+            chosen(pb.zCDP(1), exploration=wrong)
+
+
+def test_the_regulariser_of_the_promise_stays_with_one_rewards_share_of_it() -> None:
+    """Else the factor would be another, and a reward would be in more releases than its budget is shared by."""
+    policy = pb.AdaCOFUL(2, pb.zCDP(0.1), horizon=100)
+    agent = pb.Agent(policy, max_rewards_per_person=3, unit="person")
+    assert policy.with_budget(pb.zCDP(0.1 / 9)).factor == policy.factor
+    agent.tell(agent.ask(actions=np.eye(2), person="one"), 1.0)
+
+
 def test_the_width_is_what_its_definition_says() -> None:
-    policy = pb.AdaCOFUL(2, pb.zCDP(0.2), context_norm=1.5, horizon=500, parameter_norm=2.0, delta=0.01)
+    policy = pb.AdaCOFUL(
+        2, pb.zCDP(0.2), context_norm=1.5, horizon=500, regulariser=0.1, parameter_norm=2.0, delta=0.01
+    )
     agent = pb.Agent(policy, reward_range=(0, 3))
     generator = np.random.default_rng(2)
     checked = set()
@@ -250,7 +275,8 @@ def test_the_width_is_what_its_definition_says() -> None:
 def test_variants_are_the_same_without_privacy() -> None:
     found = []
     for variant in pb.AdaCOFUL.variants:
-        agent = pb.Agent(pb.AdaCOFUL(dimension=2, budget=pb.NoPrivacy(), variant=variant), reward_range=(-1, 1))
+        policy = pb.AdaCOFUL(dimension=2, budget=pb.NoPrivacy(), variant=variant, exploration=0.5)
+        agent = pb.Agent(policy, reward_range=(-1, 1))
         run(agent, 100)
         found.append(json.dumps(agent.learned))
     assert found[0] == found[1]

@@ -8,6 +8,7 @@ import re
 import sqlite3
 import traceback
 from contextlib import closing
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 
 import private_bandits as pb
 from private_bandits.agent import bandit_of
+from private_bandits.budget import NoiseKind
 from private_bandits.errors import AgentFileInvalid, InvalidInput, NoiseFailed, PolicyFailed
 from private_bandits.mechanism.noise import ExactNoise, Mechanism
 from private_bandits.policies import Policy
@@ -47,16 +49,22 @@ OTHER_TABLES = {
 }
 
 
+LENGTHS = {"paper": [2, 2, 4, 8, 16], "tight": [2, 1, 2, 2, 4, 6, 8, 12]}
+
+
+@pytest.mark.parametrize("variant", pb.AdaCOFULPrivate.variants)
 @pytest.mark.parametrize("name", OTHER_TABLES)
-def test_ends_of_episodes_and_all_that_others_see_stay_when_an_unreleased_context_changes(name: str) -> None:
+def test_ends_of_episodes_and_all_that_others_see_stay_when_an_unreleased_context_changes(
+    name: str, variant: Any
+) -> None:
     """Also where the changed person's reward never comes."""
     for late in (False, True):
         worlds = []
         for changed in (None, OTHER_TABLES[name]):
-            policy = pb.AdaCOFULPrivate(dimension=2, budget=pb.zCDP(0.5), horizon=1000)
+            policy = pb.AdaCOFULPrivate(dimension=2, budget=pb.zCDP(0.5), horizon=1000, variant=variant)
             agent = pb.Agent(policy, (-1, 1), seed=3)
             shown: list[Any] = []
-            for step in range(60):
+            for step in range(50):
                 decision = agent.ask(actions=table(step) if step != 41 or changed is None else changed)
                 if step != 41:  # the person's own recommendation is no one else's
                     shown.append(decision[1:])
@@ -66,8 +74,57 @@ def test_ends_of_episodes_and_all_that_others_see_stay_when_an_unreleased_contex
                     ([row.to_dict() for row in agent.ledger], agent.learned, str(agent.guarantee()), repr(agent))
                 )
             worlds.append(shown)
-            assert [row.count for row in agent.ledger] == [2, 2, 4, 8, 16]
+            assert [row.count for row in agent.ledger] == LENGTHS[variant]
         assert worlds[0] == worlds[1]
+
+
+class Scripted(ExactNoise):
+    """Hands out what a script says, whatever the sums are, and keeps the sums: two worlds see the same releases."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[list[int], float, int]] = []
+
+    def calibrate(self, kind: NoiseKind, level: float, sensitivity: int, dimension: int, number: int) -> Mechanism:
+        found = super().calibrate(kind, level, sensitivity, dimension, number)
+        said = np.random.default_rng(number).normal(scale=found.scale, size=dimension)
+
+        def draw(totals: list[int]) -> list[int]:
+            self.seen.append((totals, found.scale, sensitivity))
+            return [round(x) for x in said.tolist()]
+
+        return replace(found, draw=draw)
+
+
+@pytest.mark.parametrize("reward_range", [(-1.0, 1.0), (0.0, 3.0)], ids=str)
+@pytest.mark.parametrize("growth", [0.25, 0.5, 2.0])
+def test_a_person_costs_no_more_than_the_budget_in_exact_fractions(
+    growth: float, reward_range: tuple[float, float]
+) -> None:
+    """Table, action and reward of one person are replaced. Others see the same releases: what they do is the same."""
+    rho, changed, steps = 0.3, 9, 60
+    costs = []
+    for other in (None, -table(9), table(9)[::-1], 1e6 * table(77), np.zeros((3, 2)), table(5, rows=9)):
+        for reward in reward_range:
+            noise = Scripted()
+            policy = pb.AdaCOFULPrivate(dimension=2, budget=pb.zCDP(rho), growth=growth)
+            agent = pb.Agent(policy, reward_range, noise=noise)
+            for step in range(steps):
+                offered = table(step) if step != changed or other is None else other
+                own = reward if step == changed else reward_range[step % 2]
+                agent.tell(agent.ask(actions=offered), own, played=0)
+            costs.append(noise.seen)
+    assert len(costs[0]) >= 3
+    dearest = Fraction(0)
+    for world in costs[1:]:
+        cost = Fraction(0)
+        for (sums, scale, _), (others, same, _) in zip(costs[0], world, strict=True):
+            assert scale == same
+            moved = sum((a - b) ** 2 for a, b in zip(sums, others, strict=True))
+            cost += Fraction(moved) / (2 * Fraction(scale) ** 2)
+        assert cost <= Fraction(rho)
+        dearest = max(dearest, cost)
+    assert dearest > Fraction(rho) / 4
+    assert agent.ledger.total <= rho
 
 
 @pytest.mark.parametrize("cls", BOTH)

@@ -254,7 +254,8 @@ def test_width_of_tight_sums(horizon: int) -> None:
     v = learners._frozen.released[0]
     noise = decoded_noise(policy, int(learners.releases[0]))
     log_det, least = float(np.linalg.slogdet(v)[1]), float(np.linalg.eigvalsh(v)[0])
-    assert learners._frozen.numbers[0, WIDTH] == pytest.approx(policy.width(log_det, least, noise, 2.0), rel=1e-9)
+    width = policy.exploration * policy.width(log_det, least, noise, 2.0)
+    assert learners._frozen.numbers[0, WIDTH] == pytest.approx(width, rel=1e-9)
     assert (learners.releases[0] > policy.cap) == (horizon == 5)
 
 

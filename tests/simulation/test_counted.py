@@ -40,9 +40,7 @@ def several(d: int, budget: Budget, horizon: int) -> list[pb.AdaCOFULPrivate]:
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)
 @pytest.mark.parametrize(("d", "arms"), [(3, 10), (1, 3), (6, 4)])
-def test_same_actions_as_one_step_at_a_time(
-    monkeypatch: pytest.MonkeyPatch, d: int, arms: int, budget: Budget
-) -> None:
+def test_same_actions_as_one_step_at_a_time(monkeypatch: pytest.MonkeyPatch, d: int, arms: int, budget: Budget) -> None:
     """Regrets at every step are the same, and gaps differ, so all actions are the same.
 
     Many actions have length one, and before the first release rounding decides between them: so the grid is fine.
@@ -73,7 +71,9 @@ def test_gaussian_rewards_in_distribution(variant: Any) -> None:
     policy = pb.AdaCOFULPrivate(2, pb.zCDP(1.0), horizon=300, variant=variant)
     runs, end = 60, np.array([300])
     found = [
-        np.array([engine.play_run([policy], world(2, 4, "paper"), 300, end, SEEDS, run)[0][0, 0] for run in range(runs)])
+        np.array(
+            [engine.play_run([policy], world(2, 4, "paper"), 300, end, SEEDS, run)[0][0, 0] for run in range(runs)]
+        )
         for engine in (counted, contextual_steps)
     ]
     error = math.sqrt(sum(x.var() / runs for x in found))

@@ -105,14 +105,24 @@ def simulate(
     delta: Annotated[float, typer.Option(help="Linear, contextual: the probability that a width fails.")] = 1e-3,
     regulariser: Annotated[
         float | None,
-        typer.Option(help="Contextual: lambda, that V starts from.", show_default="a policy's own; adac-oful: 0.1"),
+        typer.Option(
+            help="Contextual: lambda, that V starts from.",
+            show_default="a policy's own; adac-oful: 0.1 or the size of the noise",
+        ),
+    ] = None,
+    exploration: Annotated[
+        float | None,
+        typer.Option(
+            help="AdaC-OFUL: what the proven width is multiplied by; 1 is the proven one.",
+            show_default="a policy's own; adac-oful: 0.1, adac-oful-private: 0.05, --variant paper: 1",
+        ),
     ] = None,
     growth: Annotated[
         float | None,
         typer.Option(
             help="AdaC-IMED: of an arm's rewards from release to release. AdaC-OFUL: C; a release when det V (private "
             "contexts: the count) has grown by 1 + C.",
-            show_default="a policy's own; adac-imed: 1.25, adac-oful: 1",
+            show_default="a policy's own; adac-imed: 1.25, adac-oful: 1, adac-oful-private: 0.5",
         ),
     ] = None,
     tol: Annotated[float, typer.Option(help="Linear: of the optimal design.")] = 1e-3,
@@ -166,7 +176,7 @@ def simulate(
         environment = linear_world(actions, theta, seed, noise, action_norm)
         options = {"actions": environment.actions, "delta": delta, "tol": tol, "action_norm": action_norm}
         options |= {"phase_length": phase_length, "phase_factor": phase_factor}
-    of_policies = {"beta": beta, "growth": growth, "regulariser": regulariser}
+    of_policies = {"beta": beta, "growth": growth, "regulariser": regulariser, "exploration": exploration}
     options |= {name: value for name, value in of_policies.items() if value is not None}
     budgets = parse_budgets(rho, epsilon, privacy_delta)
     names = (policy or DEFAULTS[setting]).split(",")

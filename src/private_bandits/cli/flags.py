@@ -30,6 +30,7 @@ OF_SETTING = {
     "dimension": ("contextual",),
     "arms": ("contextual",),
     "regulariser": ("contextual",),
+    "exploration": ("contextual",),
     "growth": ("finite", "contextual"),
 }
 
@@ -46,7 +47,10 @@ OF_BOUNDS = {
     "setting_as": ("contextual",),
 }
 
-OF_POLICIES = ("beta", "delta", "tol", "phase_length", "phase_factor", "action_norm", "regulariser", "growth")
+OF_POLICIES = (
+    *("beta", "delta", "tol", "phase_length", "phase_factor", "action_norm"),
+    *("regulariser", "growth", "exploration"),
+)
 """Flags that are a policy's and not of the world that it is in."""
 
 

@@ -51,7 +51,8 @@ class OFULState:
     numbers, so that nothing drifts in an episode of any length, and it does not matter when pending ones are added.
 
     Computed from these: theta, and for actions on the grid `slope`, <theta, a> = <slope, a>; `whitener`, ||a|| in V^-1
-    is |a whitener|; `optimism`, the same times the width and `exploration`. width: the proven one. room, margin: see `AdaCOFUL.due`.
+    is |a whitener|; `optimism`, the same times `exploration` and the width, which is the proven one. room, margin: see
+    `AdaCOFUL.due`.
     """
 
     low: float

@@ -34,7 +34,8 @@ def check_optimism(policy: Any, *positive: str) -> None:
 def settle_exploration(policy: Any, default: float) -> None:
     """Give `exploration` the value that was chosen for the policy if the user gave none, and refuse what is none."""
     given = default if policy.exploration is None else policy.exploration
-    if isinstance(given, bool) or not isinstance(given, Real) or not 0 <= given < math.inf:
+    number = isinstance(given, Real) and not isinstance(given, bool)
+    if not (number and 0 <= float(given) < math.inf):
         raise InvalidInput(f"exploration must be a number of at least 0, got {given!r}: 1 is the proven width")
     object.__setattr__(policy, "exploration", float(given))
 

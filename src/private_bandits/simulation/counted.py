@@ -84,10 +84,10 @@ class CountedLearner:
 
     def _learned(self) -> None:
         """Take over what the policy knows now."""
-        state = self.state
-        frozen = self._frozen
+        state, frozen = self.state, self._frozen
         frozen.released[0] = frozen.gram[0]
-        freeze_as(frozen, 0, state.theta, np.linalg.inv(state.inverse), self.policy.optimism_of(state))
+        matrix = np.linalg.inv(state.inverse).astype(float)
+        freeze_as(frozen, 0, state.theta, matrix, self.policy.optimism_of(state))
         self._next_release = state.rewards + math.ceil(self.policy.wait(state.rewards))
 
 

@@ -122,13 +122,12 @@ def _score_with(policy: Frozen, width: float) -> None:
 
 
 @compiled
-def freeze(
-    stacked: Frozen, p: int, total: Floats, exploration: float, beta: float, ridge: float, noise: float
-) -> None:
+def freeze(stacked: Frozen, p: int, total: Floats, exploration: float, beta: float, ridge: float, noise: float) -> None:
     """Policy p after a release: V^-1 times the released sums, and the width that belongs to it.
 
-    exploration: what the width is multiplied by; beta: 2 log(1/delta) - log(lambda^d), delta being `reward_delta`; ridge: sqrt(lambda) S; noise: b D^2 times
-    `Factor.prefix_noise` after l releases (l itself, as published) times `noise_length`.
+    exploration: what the width is multiplied by; beta: 2 log(1/delta) - log(lambda^d), delta being `reward_delta`;
+    ridge: sqrt(lambda) S; noise: b D^2 times `Factor.prefix_noise` after l releases (l itself, as published) times
+    `noise_length`.
     """
     policy = one(stacked, p)
     d, lower, white, theta = len(total), policy.room[1], policy.white, policy.theta
