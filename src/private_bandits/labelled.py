@@ -109,7 +109,8 @@ class Labelled:
     @property
     def left_out(self) -> str:
         """What was left out of the table, in words; empty if nothing was."""
-        rows = f"{self.rows_left_out:,} rows with missing values" if self.rows_left_out else ""
+        noun = "row" if self.rows_left_out == 1 else "rows"
+        rows = f"{self.rows_left_out:,} {noun} with missing values" if self.rows_left_out else ""
         columns = f"columns that never change: {', '.join(self.columns_left_out)}" if self.columns_left_out else ""
         return "; ".join(filter(None, (rows, columns)))
 
