@@ -421,14 +421,14 @@ def reproduce(
         str | None,
         typer.Option(
             help="Steps, of what --figure names; with all: of the paper's, the others have at most their own.",
-            show_default="1e7; beyond the paper 2e5, lower 1e6, finite-tight and linear-tight 1e7",
+            show_default="1e7; beyond the paper 2e5, lower 1e6, finite-tight and linear-tight 1e7, real-data 1e4",
         ),
     ] = None,
     runs: Annotated[
         str | None,
         typer.Option(
             help="Runs, of the same experiments as --horizon.",
-            show_default="100; beyond the paper 20, finite-tight 40",
+            show_default="100; beyond the paper 20, finite-tight 40, real-data 3",
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of results; what differs there is moved aside.")] = Path("results"),
@@ -456,6 +456,9 @@ def reproduce(
     steps = None if horizon is None else parse_number("horizon", horizon)
     repeats = None if runs is None else parse_number("runs", runs)
     experiments, tables = command.chosen(figure, steps, repeats, quick, full)
+    left_out = "\n".join(command.left_out(figure))
+    if left_out:
+        print(left_out, file=sys.stderr)
     try:
         workers = command.cores() if processes is None else processes
         outcome = command.reproduce(experiments, out, tables, seed, workers, dask)
@@ -466,6 +469,8 @@ def reproduce(
         print(json.dumps(outcome.to_dict()))
     else:
         outcome.print(Console())
+    if left_out:
+        print(left_out, file=sys.stderr)  # again, where it is seen at the end
 
 
 def main() -> None:
