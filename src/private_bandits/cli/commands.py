@@ -456,6 +456,7 @@ def reproduce(
     steps = None if horizon is None else parse_number("horizon", horizon)
     repeats = None if runs is None else parse_number("runs", runs)
     experiments, tables = command.chosen(figure, steps, repeats, quick, full)
+    command.check_extras(experiments, dask)
     left_out = "\n".join(command.left_out(figure))
     if left_out:
         print(left_out, file=sys.stderr)

@@ -138,12 +138,7 @@ def reproduce(
     the processes; the numbers are the same. Experiments need the extra "experiments", a cluster also "dask": without
     them nothing is done.
     """
-    if experiments:
-        require("reproduce", "experiments")
-        for experiment in experiments:
-            _require_own(experiment)
-        if dask is not None:
-            require("a Dask cluster", "dask")
+    check_extras(experiments, dask)
     began = time.perf_counter()
     seed, processes = large_number("seed", seed, least=0), large_number("processes", processes)
     outcome = ReproduceOutcome(out, seed)
@@ -161,6 +156,16 @@ def reproduce(
     outcome.moved = folder.moved
     outcome.seconds = time.perf_counter() - began
     return outcome
+
+
+def check_extras(experiments: Sequence[Experiment], dask: str | None = None) -> None:
+    """Refuse experiments whose extras are not installed."""
+    if experiments:
+        require("reproduce", "experiments")
+        for experiment in experiments:
+            _require_own(experiment)
+        if dask is not None:
+            require("a Dask cluster", "dask")
 
 
 def cores() -> int:
