@@ -304,3 +304,66 @@ def test_only_the_command_line_speaks_of_its_flags() -> None:
         if re.search(r"(^|[\s\"'(`])--[a-z]", node.value) and not re.match(r"\s*(--[a-z-]+: var|\.)", node.value)
     ]
     assert not found
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    """A CSV file of 60 people: age tells which of two drugs helps, most of the time."""
+    path = tmp_path / "people.csv"
+    rows = [f"{20 + i},{'fm'[i % 2]},7,{'AB'[(i > 24) ^ (i % 9 == 0)]}" for i in range(60)]
+    path.write_text("\n".join(["age,sex,same,drug", *rows, ",f,7,A"]) + "\n")
+    return path
+
+
+def test_a_table_of_ones_own(people: Path) -> None:
+    table = ("simulate", "--setting", "contextual", "--data", str(people), "--label", "drug")
+    done = call_here(*table, "--rho", "1,inf", "--horizon", "400", "--runs", "2")
+    assert done.returncode == 0, done.stderr
+    lines = {line.split("  ")[0].strip(): line for line in done.stdout.splitlines()}
+    assert "Right recommendations of 400, 2 runs" in done.stdout
+    assert "60 rows, 2 arms (labels), 2 columns, d = 6. Left out: 1 row with missing values" in done.stdout
+    assert "columns that never change: same." in done.stdout
+    assert "guessing" in lines
+    assert "50.0%" in lines["guessing"]
+    rows = json.loads(call_here(*table, "--rho", "1,inf", "--horizon", "400", "--runs", "2", "--json").stdout)[
+        "results"
+    ]
+    assert [(row["policy"], row["rho"]) for row in rows] == [
+        (name, rho) for name in ("adac-oful", "adac-oful-private") for rho in (1.0, "inf")
+    ]
+    for row in rows:
+        assert row["share_right"] == 1 - row["regret_mean"] / 400
+        assert row["best_fixed_arm"] == pytest.approx(34 / 60)
+        assert f"{row['share_right']:.1%}" in done.stdout
+    assert rows[1]["share_right"] > 0.6  # something was learned
+
+
+def test_the_usual_scale_of_a_table_is_small(people: Path) -> None:
+    flags = ("--setting", "contextual", "--data", str(people), "--label", "drug", "--components", "1")
+    done = call_here("simulate", *flags, "--policy", "adac-oful", "--rho", "1", "--json")
+    (row,) = json.loads(done.stdout)["results"]
+    assert (row["horizon"], row["runs"]) == (10_000, 5)
+    assert json.loads(done.stdout)["table"]["dimension"] == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--data", "FILE"], "--data is for --setting contextual, the setting is finite"),
+        (["--setting", "contextual", "--label", "drug"], "--label belongs to --data"),
+        (["--setting", "contextual", "--components", "2"], "--components belongs to --data"),
+        (["--setting", "contextual", "--data", "FILE"], "--data needs --label"),
+        (
+            ["--setting", "contextual", "--data", "FILE", "--label", "drug", "--arms", "3"],
+            "--arms and --data do not go",
+        ),
+        (["--setting", "contextual", "--data", "FILE", "--label", "drug", "--theta", "1,1"], "--theta and --data"),
+        (["--setting", "contextual", "--data", "FILE", "--label", "drg"], "the table has no column 'drg'"),
+        (["--setting", "contextual", "--data", "gone.csv", "--label", "drug"], "gone.csv cannot be read"),
+        (["--setting", "contextual", "--data", "FILE", "--label", "drug", "--components", "9"], "must be at most 2"),
+        (["--setting", "contextual", "--data", "FILE", "--label", "drug", "--policy", "adac-ucb"], "finite setting"),
+    ],
+)
+def test_flags_of_a_table_that_do_not_go_together(people: Path, arguments: list[str], words: str) -> None:
+    given = [str(people) if argument == "FILE" else argument for argument in arguments]
+    check_refusal(call_here("simulate", *given), words)

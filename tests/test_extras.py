@@ -28,7 +28,7 @@ from private_bandits.experiments.analysis.estimates import mean
 from private_bandits.experiments.analysis.regrets import Regrets
 from private_bandits.experiments.run.results_folder import Folder
 from private_bandits.experiments.show import drawing, figures, gallery, report
-from private_bandits.loading import EXTRAS, require
+from private_bandits.loading import EXTRAS, IMPORTED_AS, require
 from private_bandits.testing import audit_policy
 from private_bandits.theory.divergence import kl_bound_transport
 from private_bandits.transport import transport_cost
@@ -49,7 +49,8 @@ OPTIONAL = {
     if extra not in ("all", "dev")
 }
 """Packages of each extra that a user may do without, as they are declared: a new one is blocked here too."""
-PACKAGES = sorted(set().union(*OPTIONAL.values()))
+PACKAGES = sorted(IMPORTED_AS.get(package, package) for package in set().union(*OPTIONAL.values()))
+"""The same by the names that they are imported by."""
 
 BLOCKED = """
 import sys
@@ -119,7 +120,7 @@ NEED_NONE = {
 
 def test_extras_are_those_of_the_project() -> None:
     assert {extra: set(packages) for extra, packages in EXTRAS.items()} == OPTIONAL
-    assert names_of(PROJECT["optional-dependencies"]["all"]) == set(PACKAGES)
+    assert names_of(PROJECT["optional-dependencies"]["all"]) == set().union(*OPTIONAL.values())
 
 
 def test_every_command_is_tried() -> None:

@@ -16,6 +16,7 @@ from private_bandits.design.optimal import Design, optimal_design, small_design
 from private_bandits.environments import Bernoulli, Contextual, Linear
 from private_bandits.features import Features
 from private_bandits.guarantee import Guarantee
+from private_bandits.labelled import Labelled
 from private_bandits.ledger import Ledger, Release
 from private_bandits.offline.replay import Replay, ReplayResult
 from private_bandits.policies import (
@@ -66,6 +67,7 @@ __all__ = [
     "Guarantee",
     "HannaGOPE",
     "IndexPolicy",
+    "Labelled",
     "Ledger",
     "LiGOPE",
     "LinPriv",

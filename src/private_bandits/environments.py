@@ -195,7 +195,11 @@ class Contextual:
 
     def draw_reward(self, generator: np.random.Generator, action: Floats) -> float:
         """A reward of one action."""
-        mean = float(np.dot(self.theta, action))
+        chance = generator.random() if self.bounded else generator.standard_normal()
+        return self.reward_of(float(np.dot(self.theta, action)), float(chance))
+
+    def reward_of(self, mean: float, chance: float) -> float:
+        """The reward of an action of this mean. chance: uniform on [0, 1], or normal where rewards are Gaussian."""
         if self.bounded:
-            return 1.0 if 2 * generator.random() - 1 < mean else -1.0
-        return mean + self.deviation * float(generator.standard_normal())
+            return 1.0 if 2 * chance - 1 < mean else -1.0
+        return mean + self.deviation * chance

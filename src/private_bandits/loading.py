@@ -12,11 +12,14 @@ from private_bandits.errors import InvalidInput, MissingExtra
 EXTRAS = {
     "audit": ("jinja2", "scipy"),
     "dask": ("distributed",),
+    "data": ("pandas", "scikit-learn"),
     "experiments": ("jinja2", "matplotlib", "numba", "pandas", "plotly", "pyarrow", "scipy"),
     "fast": ("numba",),
     "frames": ("pandas",),
 }
 """Packages that each extra of pyproject.toml installs. The core does without them."""
+IMPORTED_AS = {"scikit-learn": "sklearn"}
+"""Packages that are imported by another name."""
 
 
 def require(what: str, extra: str, *packages: str) -> None:
@@ -39,7 +42,7 @@ def require(what: str, extra: str, *packages: str) -> None:
 def _is_installed(package: str) -> bool:
     """Whether it can be found. It is not imported: that may take a second."""
     try:
-        return find_spec(package) is not None
+        return find_spec(IMPORTED_AS.get(package, package)) is not None
     except ImportError:
         return False
 

@@ -19,7 +19,8 @@ from private_bandits.errors import InvalidInput
 from private_bandits.mechanism.moments import MomentScale
 from private_bandits.policies import POLICIES, Combination, Policy
 from private_bandits.simulation import contextual, contextual_steps
-from private_bandits.simulation.contextual_steps import ContextualLearner
+from private_bandits.simulation.context_runs import ContextualLearner
+from private_bandits.simulation.contextual_steps import stretch_of
 from private_bandits.simulation.seeds import Seeds
 from private_bandits.simulation.simulated_bandit import moment_addend
 
@@ -84,8 +85,8 @@ def test_same_actions_as_the_agent_on_certain_rewards_without_noise(name: str, h
         expected.append(decision.action)
         agent.tell(decision, float(actions[decision.action] @ theta))
     learner = ContextualLearner(policy, environment, SEEDS, 0)
-    first, _ = learner.play(contexts[:130], 0)
-    second, regrets = learner.play(contexts[130:], 130)
+    first, _ = learner.play(stretch_of(environment, contexts[:130]), 0)
+    second, regrets = learner.play(stretch_of(environment, contexts[130:]), 130)
     assert [*first, *second] == expected
     assert len(set(expected)) > 1
     gaps = (contexts @ theta).max(axis=1) - (contexts @ theta)[np.arange(300), expected]
@@ -128,7 +129,7 @@ def test_a_policy_is_asked_and_told_the_same_as_by_an_agent() -> None:
         agent.tell(agent.ask(actions=actions), 0.5)
     expected = Witness.calls.copy()
     Witness.calls.clear()
-    ContextualLearner(policy, environment, SEEDS, 0).play(contexts, 0)
+    ContextualLearner(policy, environment, SEEDS, 0).play(stretch_of(environment, contexts), 0)
     assert Witness.calls == expected
     assert len({call[2] for call in expected if call[0] == "learn"}) > 1  # nodes of several sizes
 
@@ -165,7 +166,9 @@ def test_every_release_has_noise_of_its_own(name: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(POLICIES[name], "learn", lambda self, state, release, step: released.append(release))
     found, policy = [], made(name, pb.zCDP(0.1), 20, arms=1)
     for budget in (pb.zCDP(0.1), pb.zCDP(1e13)):  # without any, sums would be released in another way
-        ContextualLearner(policy.with_budget(budget), environment, SEEDS, 0).play(seen(environment, 300), 0)
+        ContextualLearner(policy.with_budget(budget), environment, SEEDS, 0).play(
+            stretch_of(environment, seen(environment, 300)), 0
+        )
         found.append(np.array([release.values for release in released]))
         counts, new = [release.all_rewards for release in released], {release.count for release in released}
         released.clear()
@@ -198,15 +201,17 @@ def test_same_distribution_as_the_compiled_engine(setting: Setting, budget: Budg
 @pytest.mark.parametrize("setting", ["strict", "paper"])
 def test_rewards(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     environment, told = pb.Contextual(3, 1, THETA, setting), list[float]()
-    draw = ContextualLearner._reward
+    draw = pb.Contextual.reward_of
 
     def draw_and_keep(*arguments: Any) -> float:
         told.append(draw(*arguments))
         return told[-1]
 
-    monkeypatch.setattr(ContextualLearner, "_reward", draw_and_keep)
+    monkeypatch.setattr(pb.Contextual, "reward_of", draw_and_keep)
     contexts = seen(environment, 4000)
-    ContextualLearner(made("adac-oful-private", pb.NoPrivacy()), environment, SEEDS, 0).play(contexts, 0)
+    ContextualLearner(made("adac-oful-private", pb.NoPrivacy()), environment, SEEDS, 0).play(
+        stretch_of(environment, contexts), 0
+    )
     means = contexts[:, 0] @ np.array(THETA)
     rest = np.array(told) - means
     if setting == "strict":
@@ -222,11 +227,11 @@ def test_actions_of_the_papers_setting_are_taken_as_drawn() -> None:
     assert np.linalg.norm(contexts, axis=2).max() > 1.5
     gram = np.einsum("tki,tkj->ij", contexts, contexts)
     shared = ContextualLearner(made("linpriv-shared", pb.NoPrivacy()), environment, SEEDS, 0)
-    shared.play(contexts, 0)
+    shared.play(stretch_of(environment, contexts), 0)
     np.testing.assert_allclose(shared.state.grams[0], gram + np.eye(3), rtol=1e-5)
     np.testing.assert_allclose(shared.state.sums[0].total, gram @ theta, rtol=1e-4)
     private = ContextualLearner(made("adac-oful-private", pb.NoPrivacy()), environment, SEEDS, 0)
-    private.play(contexts, 0)
+    private.play(stretch_of(environment, contexts), 0)
     assert private.state.rewards == 83
     gram = np.einsum("tki,tkj->ij", contexts[:83], contexts[:83])
     matrix, vector = private.policy.moments(-1.0, 1.0).matrix_and_vector(private.state.released.total)
@@ -246,9 +251,11 @@ def test_what_a_person_adds() -> None:
 
 def test_contexts_are_those_of_the_compiled_engine() -> None:
     environment = pb.Contextual(3, 10, THETA)
-    blocks = list(contextual_steps._blocks(environment, 5000, SEEDS, 2))
-    assert len(blocks) > 2
-    np.testing.assert_array_equal(np.concatenate(blocks), seen(environment, 5000, 2))
+    stretches = list(contextual_steps._stretches(environment, 5000, SEEDS, 2))
+    assert len(stretches) > 2
+    np.testing.assert_array_equal(
+        np.concatenate([stretch.contexts for stretch in stretches]), seen(environment, 5000, 2)
+    )
 
 
 def test_regret_is_exact_at_checkpoints_and_progress_is_reported() -> None:
@@ -289,7 +296,7 @@ def test_differences_to_the_compiled_policies_are_paired() -> None:
 
 def test_memory_does_not_grow_with_the_horizon() -> None:
     environment, peaks = pb.Contextual(3, 40, THETA), []
-    for horizon in (600, 4000):  # blocks are of 512 steps
+    for horizon in (1100, 4000):  # stretches are of 512 steps, and two are there at once
         tracemalloc.start()
         policy = made("adac-oful-private", pb.zCDP(1.0), horizon)
         contextual_steps.play_run([policy], environment, horizon, np.array([horizon]), SEEDS, 0)
@@ -309,7 +316,7 @@ class Choosy(SlowOFUL):
 def test_a_policy_may_drop_rewards() -> None:
     environment = pb.Contextual(3, ARMS, THETA)
     learner = ContextualLearner(Choosy(dimension=3, budget=pb.NoPrivacy(), horizon=200), environment, SEEDS, 0)
-    actions, _ = learner.play(seen(environment, 200), 0)
+    actions, _ = learner.play(stretch_of(environment, seen(environment, 200)), 0)
     assert 0 < learner.state.rewards + learner._arrived[0] == np.count_nonzero(actions)
 
 

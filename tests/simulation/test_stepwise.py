@@ -19,6 +19,7 @@ from private_bandits.policies.optimism import Optimism
 from private_bandits.simulation import contextual, contextual_steps
 from private_bandits.simulation.algebra import invert
 from private_bandits.simulation.compiled import compiled
+from private_bandits.simulation.context_runs import ContextualLearner
 from private_bandits.simulation.engines import CONTEXTS_ONE_BY_ONE, SERVED, STEPWISE, Served, engine_for
 from private_bandits.simulation.seeds import Seeds
 from private_bandits.simulation.stepwise import play_run
@@ -110,10 +111,10 @@ class CarelessTree(Careless, pb.ShariffSheffet):
 def test_noise_beyond_its_bound(d: int) -> None:
     environment, steps = world(d, 4, "strict"), 100
     policies = [CarelessTree(d, pb.zCDP(0.1))]
-    slow = contextual_steps.ContextualLearner(policies[0], environment, SEEDS, 6)
+    slow = ContextualLearner(policies[0], environment, SEEDS, 6)
     below = 0
     for t, actions in enumerate(contextual.contexts(environment, steps, SEEDS, 6).astype(float)):
-        slow.play(actions[None], t)
+        slow.play(contextual_steps.stretch_of(environment, actions[None]), t)
         known = policies[0].optimism(slow.state.released.noises, -1.0, 1.0)
         matrix, _ = policies[0].matrix_and_vector(slow.state.released.total, -1.0, 1.0)
         below += np.linalg.eigvalsh(matrix + known.shift * np.eye(d))[0] < known.floor * (1 - 1e-6)

@@ -17,7 +17,10 @@ from private_bandits import definitions as small
 from private_bandits.checks import large_number
 from private_bandits.cli.flags import (
     DEFAULTS,
+    DEFAULTS_ON_TABLE,
     OF_BOUNDS,
+    SCALE,
+    SCALE_ON_TABLE,
     budget_label,
     check_new_file,
     check_one_of,
@@ -30,16 +33,20 @@ from private_bandits.cli.flags import (
     parse_pair,
     refuse_flags_of_other_policies,
     refuse_flags_of_other_settings,
+    refuse_flags_without_or_beside_table,
     single_budget,
 )
 from private_bandits.cli.regrets import regret_table, with_references
-from private_bandits.environments import Bernoulli, Contextual, FiniteEnvironment, Setting
+from private_bandits.cli.shares import share_table, table_in_words
+from private_bandits.environments import Bernoulli, Setting
 from private_bandits.errors import InvalidInput, PrivateBanditsError
 from private_bandits.instances import policy_named
+from private_bandits.labelled import Labelled
 from private_bandits.loading import require
 from private_bandits.policies import POLICIES, Policy
 from private_bandits.progress import progress
 from private_bandits.simulation import simulate as run_simulation
+from private_bandits.simulation.run import Environment
 from private_bandits.theory import bounds_report as theory
 from private_bandits.theory.reference import reference_of
 
@@ -85,9 +92,20 @@ def simulate(
             help="Linear, contextual: the parameter.", show_default="(1, ..., 1)/sqrt(d), or a direction from the seed"
         ),
     ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Contextual: a CSV file of people; the right arm is the label of a row.")
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="Contextual: the column of --data that holds the labels.")] = None,
+    components: Annotated[
+        int | None,
+        typer.Option(help="Contextual: principal components of --data to keep.", show_default="all its columns"),
+    ] = None,
     policy: Annotated[
         str | None,
-        typer.Option(help="Names from `private-bandits policies`.", show_default="adac-imed, adac-gope, adac-oful"),
+        typer.Option(
+            help="Names from `private-bandits policies`.",
+            show_default="adac-imed, adac-gope, adac-oful; with --data adac-oful,adac-oful-private",
+        ),
     ] = None,
     rho: Annotated[
         str | None,
@@ -148,29 +166,35 @@ def simulate(
             help="Linear, contextual: strict, rewards +1 and -1, contexts in the unit ball; paper, N(0, 1) noise."
         ),
     ] = "strict",
-    horizon: Annotated[str, typer.Option(help="Steps of a run.")] = "1e7",
-    runs: Annotated[str, typer.Option(help="Independent runs.")] = "100",
+    horizon: Annotated[str | None, typer.Option(help="Steps of a run.", show_default="1e7; with --data 1e4")] = None,
+    runs: Annotated[str | None, typer.Option(help="Independent runs.", show_default="100; with --data 5")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
     processes: Annotated[int, typer.Option(help="Processes to use; the numbers do not depend on it.")] = 1,
     csv: Annotated[Path | None, typer.Option(help="Write regret at every checkpoint to this new file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Regret of policies over many runs, exact in distribution. Simulated noise protects nobody."""
+    """Regret of policies over many runs, exact in distribution. Simulated noise protects nobody.
+
+    With --data: the share of right recommendations on a table of your own, with privacy and without.
+    """
     check_one_of("setting", setting, SETTINGS)
     check_one_of("setting-as", setting_as, ("paper", "strict"))
     refuse_flags_of_other_settings(context, setting)
+    refuse_flags_without_or_beside_table(context)
     large_number("seed", seed, least=0)
     check_new_file(csv)
-    environment: FiniteEnvironment | Contextual
+    usual = SCALE if data is None else SCALE_ON_TABLE
+    steps, repeats = parse_number("horizon", horizon or usual[0]), parse_number("runs", runs or usual[1])
+    environment: Environment
     options: dict[str, Any]
     if setting == "finite":
         environment = Bernoulli(parse_numbers("means", means))
-        options = {"n_arms": len(environment.means), "horizon": parse_number("horizon", horizon)}
+        options = {"n_arms": len(environment.means), "horizon": steps}
     elif setting == "contextual":
         world: Setting = "paper" if setting_as == "paper" else "strict"
-        environment = contextual_world(dimension, arms, theta, seed, world)
-        options = {"dimension": dimension, "arms": arms, "horizon": parse_number("horizon", horizon)}
-        options |= {"delta": delta}
+        drawn = contextual_world(dimension, arms, theta, seed, world) if data is None else None
+        environment = drawn or Labelled(data, label, components)
+        options = {"dimension": environment.dimension, "arms": environment.arms, "horizon": steps, "delta": delta}
     else:
         noise = "gaussian" if setting_as == "paper" else "bounded"
         environment = linear_world(actions, theta, seed, noise, action_norm)
@@ -179,14 +203,13 @@ def simulate(
     of_policies = {"beta": beta, "growth": growth, "regulariser": regulariser, "exploration": exploration}
     options |= {name: value for name, value in of_policies.items() if value is not None}
     budgets = parse_budgets(rho, epsilon, privacy_delta)
-    names = (policy or DEFAULTS[setting]).split(",")
+    names = (policy or (DEFAULTS[setting] if data is None else DEFAULTS_ON_TABLE)).split(",")
     policies: dict[str, Policy[Any]] = {
         f"{name} {budget_label(budget)}": policy_named(name, setting, budget, options, variant)
         for name in names
         for budget in budgets
     }
     refuse_flags_of_other_policies(context, names, setting)
-    steps, repeats = parse_number("horizon", horizon), parse_number("runs", runs)
     result = run_simulation(policies, environment, steps, repeats, seed, processes=processes)
     if csv is not None:
         result.to_csv(csv)
@@ -194,7 +217,11 @@ def simulate(
     if as_json:
         print(json.dumps(with_references(result.to_dict(), references)))
         return
-    Console().print(regret_table(result, references))
+    if isinstance(environment, Labelled):
+        Console().print(share_table(result, environment))
+        Console().print(table_in_words(environment), soft_wrap=True, markup=False, highlight=False)
+    else:
+        Console().print(regret_table(result, references))
     print(f"{result.seconds:.2f} seconds. {result.note[0].upper()}{result.note[1:]}.")
 
 
@@ -404,14 +431,14 @@ def reproduce(
         str | None,
         typer.Option(
             help="Steps, of what --figure names; with all: of the paper's, the others have at most their own.",
-            show_default="1e7; beyond the paper 2e5, lower 1e6, finite-tight and linear-tight 1e7",
+            show_default="1e7; beyond the paper 2e5, lower 1e6, finite-tight and linear-tight 1e7, real-data 1e4",
         ),
     ] = None,
     runs: Annotated[
         str | None,
         typer.Option(
             help="Runs, of the same experiments as --horizon.",
-            show_default="100; beyond the paper 20, finite-tight 40",
+            show_default="100; beyond the paper 20, finite-tight 40, real-data 3",
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of results; what differs there is moved aside.")] = Path("results"),
@@ -439,6 +466,10 @@ def reproduce(
     steps = None if horizon is None else parse_number("horizon", horizon)
     repeats = None if runs is None else parse_number("runs", runs)
     experiments, tables = command.chosen(figure, steps, repeats, quick, full)
+    command.check_extras(experiments, dask)
+    left_out = "\n".join(command.left_out(figure))
+    if left_out:
+        print(left_out, file=sys.stderr)
     try:
         workers = command.cores() if processes is None else processes
         outcome = command.reproduce(experiments, out, tables, seed, workers, dask)
@@ -449,6 +480,8 @@ def reproduce(
         print(json.dumps(outcome.to_dict()))
     else:
         outcome.print(Console())
+    if left_out:
+        print(left_out, file=sys.stderr)  # again, where it is seen at the end
 
 
 def main() -> None:

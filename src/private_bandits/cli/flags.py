@@ -17,6 +17,13 @@ from private_bandits.policies import POLICIES
 from private_bandits.policies.linear import check_actions
 
 DEFAULTS = {"finite": "adac-imed", "linear": "adac-gope", "contextual": "adac-oful"}
+DEFAULTS_ON_TABLE = "adac-oful,adac-oful-private"
+"""Rewards are private; contexts as well."""
+SCALE, SCALE_ON_TABLE = ("1e7", "100"), ("1e4", "5")
+"""Steps and runs: every step is played on a table."""
+OF_TABLE = ("label", "components")
+NOT_OF_TABLE = ("dimension", "arms", "theta", "setting_as")
+"""Flags of a world that a table is there instead of."""
 OF_SETTING = {
     "means": ("finite",),
     "beta": ("finite",),
@@ -29,6 +36,9 @@ OF_SETTING = {
     "action_norm": ("linear",),
     "dimension": ("contextual",),
     "arms": ("contextual",),
+    "data": ("contextual",),
+    "label": ("contextual",),
+    "components": ("contextual",),
     "regulariser": ("contextual",),
     "exploration": ("contextual",),
     "growth": ("finite", "contextual"),
@@ -79,6 +89,22 @@ def refuse_flags_of_other_policies(context: typer.Context, names: list[str], set
             raise InvalidInput(
                 f"--{flag.replace('_', '-')} is for {' or '.join(sorted(others))}, not for {' or '.join(names)}"
             )
+
+
+def refuse_flags_without_or_beside_table(context: typer.Context) -> None:
+    """Refuse flags of a table where there is none, and flags that the table makes meaningless."""
+    if was_given(context, "data"):
+        if not was_given(context, "label"):
+            raise InvalidInput("--data needs --label, the name of the column of labels")
+        for name in NOT_OF_TABLE:
+            if was_given(context, name):
+                raise InvalidInput(
+                    f"--{name.replace('_', '-')} and --data do not go together: it follows from the table"
+                )
+        return
+    for name in OF_TABLE:
+        if was_given(context, name):
+            raise InvalidInput(f"--{name} belongs to --data: give a CSV file too")
 
 
 def contextual_world(dimension: int, arms: int, theta: str | None, seed: int, setting: Setting) -> Contextual:

@@ -39,15 +39,15 @@ def regret_table(result: Simulation, references: Sequence[float | None]) -> Tabl
     for row, policy, reference in zip(result.summary(), result.policies.values(), references, strict=True):
         numbers = [_number(row[name]) for name in NUMBERS.values()]
         times = [_number(None if reference is None else row["regret_mean"] / reference)] if known else []
-        table.add_row(row["policy"], row["variant"] or "-", _short(policy.budget), *numbers, *times)
+        table.add_row(row["policy"], row["variant"] or "-", short_budget(policy.budget), *numbers, *times)
     return table
 
 
-def _short(budget: Budget) -> str:
+def short_budget(budget: Budget) -> str:
     """Return a budget's numbers with their names, and four digits of each.
 
     >>> from private_bandits import ApproxDP, NoPrivacy
-    >>> _short(ApproxDP(2.14193, 1e-6)), _short(NoPrivacy())
+    >>> short_budget(ApproxDP(2.14193, 1e-6)), short_budget(NoPrivacy())
     ('epsilon 2.142, delta 1e-06', 'no privacy')
     """
     return ", ".join(f"{name} {number:.4g}" for name, number in asdict(budget).items()) or "no privacy"

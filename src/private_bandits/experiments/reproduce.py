@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from private_bandits import __version__
 from private_bandits.checks import large_number
-from private_bandits.errors import InvalidInput
+from private_bandits.errors import InvalidInput, MissingExtra
 from private_bandits.experiments.analysis.regrets import Regrets
 from private_bandits.experiments.analysis.verdicts import judge_regrets
 from private_bandits.experiments.outcome import ReproduceOutcome
@@ -55,9 +56,9 @@ def chosen(
     """The experiments at their scale, and the horizon of the tables, None where these are not asked for.
 
     figure: names with commas between; strict, rivals, tight, lower: those of all settings; all: every one, and the
-    tables. An experiment that is named has the horizon and
-    runs that are given. With "all" they are for the paper's experiments and tables; the others have at most that, so
-    that what plays every step of slow policies keeps its own scale.
+    tables, but for what needs an extra that is not installed (`left_out`). An experiment that is named has the horizon
+    and runs that are given. With "all" they are for the paper's experiments and tables; the others have at most that,
+    so that what plays every step of slow policies keeps its own scale.
 
     >>> [(e.name, e.horizon, e.runs) for e in chosen("finite,finite-strict", horizon=10**6)[0]]
     [('finite', 1000000, 100), ('finite-strict', 1000000, 20)]
@@ -72,7 +73,7 @@ def chosen(
     found = []
     for experiment in EXPERIMENTS.values():
         named = not {experiment.name, _group(experiment.name)}.isdisjoint(names)
-        if named or EVERYTHING in names:
+        if named or (EVERYTHING in names and not lacks_extra(experiment)):
             own = experiment.quick if quick else experiment.full if full else (experiment.horizon, experiment.runs)
             limit = not (named or experiment.of_the_paper)
             steps, repeats = _given("horizon", horizon, own[0], limit), _given("runs", runs, own[1], limit)
@@ -81,12 +82,36 @@ def chosen(
     return found, _given("horizon", horizon, HORIZON_OF_TABLES, limit=False) if tables else None
 
 
+def left_out(figure: str) -> list[str]:
+    """Return a sentence for each experiment that `all` goes on without, as its extra is not installed."""
+    names = figure.split(",")
+    if EVERYTHING not in names:
+        return []
+    missing = [lacks_extra(experiment) for experiment in EXPERIMENTS.values() if experiment.name not in names]
+    return [f"Left out: {words}" for words in missing if words]
+
+
+def lacks_extra(experiment: Experiment) -> str:
+    """Return what has to be installed for an experiment beside the extra of all of them; empty if nothing."""
+    try:
+        _require_own(experiment)
+    except MissingExtra as error:
+        return str(error)
+    return ""
+
+
+def _require_own(experiment: Experiment) -> None:
+    if experiment.extra:
+        require(experiment.name, experiment.extra)
+
+
 def _group(name: str) -> str:
     """What several experiments end with, one for each setting."""
     return name.rpartition("-")[2]
 
 
-GROUPS = tuple(dict.fromkeys(_group(e.name) for e in EXPERIMENTS.values() if not e.of_the_paper))
+_ENDINGS = Counter(_group(e.name) for e in EXPERIMENTS.values() if not e.of_the_paper)
+GROUPS = tuple(ending for ending, count in _ENDINGS.items() if count > 1)
 """strict, rivals, ...: those of all settings."""
 
 
@@ -113,10 +138,7 @@ def reproduce(
     the processes; the numbers are the same. Experiments need the extra "experiments", a cluster also "dask": without
     them nothing is done.
     """
-    if experiments:
-        require("reproduce", "experiments")
-        if dask is not None:
-            require("a Dask cluster", "dask")
+    check_extras(experiments, dask)
     began = time.perf_counter()
     seed, processes = large_number("seed", seed, least=0), large_number("processes", processes)
     outcome = ReproduceOutcome(out, seed)
@@ -134,6 +156,16 @@ def reproduce(
     outcome.moved = folder.moved
     outcome.seconds = time.perf_counter() - began
     return outcome
+
+
+def check_extras(experiments: Sequence[Experiment], dask: str | None = None) -> None:
+    """Refuse experiments whose extras are not installed."""
+    if experiments:
+        require("reproduce", "experiments")
+        for experiment in experiments:
+            _require_own(experiment)
+        if dask is not None:
+            require("a Dask cluster", "dask")
 
 
 def cores() -> int:

@@ -70,16 +70,16 @@ class Log:
 
     def people(self) -> list[str]:
         """Who each reward is of."""
-        return [*map(_text, self.columns["person"])]
+        return [*map(as_text, self.columns["person"])]
 
     def arm_names(self) -> tuple[str, ...]:
         """Every arm as a text, in the order in which they come first."""
-        return tuple(dict.fromkeys(map(_text, self.columns["arm"])))
+        return tuple(dict.fromkeys(map(as_text, self.columns["arm"])))
 
     def actions(self, names: Sequence[str]) -> list[int]:
         """The arms by index. They are names; or, where not all of them are, all are indices."""
         index = {name: i for i, name in enumerate(names)}
-        found = [index.get(_text(arm), -1) for arm in self.columns["arm"]]
+        found = [index.get(as_text(arm), -1) for arm in self.columns["arm"]]
         if -1 in found:
             indices = [_whole(arm) for arm in self.columns["arm"]]
             if not all(0 <= i < len(names) for i in indices):
@@ -120,7 +120,7 @@ def read_log(source: Any, roles: Mapping[str, Column], required: Sequence[str]) 
         wanted = [names] if isinstance(names, str) else list(names)
         missing = [name for name in wanted if name not in columns]
         if missing and role in required:
-            raise InvalidInput(f"the log has no column {missing[0]!r}: {_described(columns)}")
+            raise InvalidInput(f"the log has no column {missing[0]!r}: {described(columns)}")
         if not missing:
             parts = [_complete(name, columns[name]) for name in wanted]
             found[role] = parts[0] if isinstance(names, str) else list(zip(*parts, strict=True))
@@ -135,16 +135,22 @@ def read_log(source: Any, roles: Mapping[str, Column], required: Sequence[str]) 
 
 def _read(source: Any, roles: Mapping[str, Column], least: int) -> Mapping[str, Iterable[Any]]:
     """All columns by name."""
+    columns = read_columns(source)
+    return _read_tuples(source, roles, least) if columns is None else columns
+
+
+def read_columns(source: Any) -> Mapping[str, Iterable[Any]] | None:
+    """All columns by name, of a CSV file or a table with named columns; None for anything else."""
     if isinstance(source, (str, os.PathLike)):
         if "\n" in str(source):
-            raise InvalidInput("a log that is a text must be the path of a CSV file, got one of several lines")
+            raise InvalidInput("a table that is a text must be the path of a CSV file, got one of several lines")
         return _read_csv(Path(source))
-    if isinstance(source, Mapping) or hasattr(source, "columns"):
-        names = list(source if isinstance(source, Mapping) else source.columns)
-        if len(set(names)) < len(names):
-            raise InvalidInput("the log has two columns of one name")
-        return {name: source[name] for name in names}
-    return _read_tuples(source, roles, least)
+    if not isinstance(source, Mapping) and not hasattr(source, "columns"):
+        return None
+    names = list(source if isinstance(source, Mapping) else source.columns)
+    if len(set(names)) < len(names):
+        raise InvalidInput("the table has two columns of one name")
+    return {name: source[name] for name in names}
 
 
 def _read_tuples(source: Any, roles: Mapping[str, Column], least: int) -> Mapping[str, Iterable[Any]]:
@@ -186,7 +192,7 @@ def _read_csv(path: Path) -> Mapping[str, Iterable[Any]]:
     return {name: [row[i] for row in rows] for i, name in enumerate(header)}
 
 
-def _described(names: Iterable[Any]) -> str:
+def described(names: Iterable[Any]) -> str:
     """What columns there are. Without a line of names the first rewards would stand here."""
     if any(character.isdigit() for name in names for character in str(name)):
         return "the names have digits in them; is the line of names missing, or the separator not a comma?"
@@ -196,12 +202,13 @@ def _described(names: Iterable[Any]) -> str:
 def _complete(name: str, column: Iterable[Any]) -> list[Any]:
     values = list(column)
     for row, value in enumerate(values):
-        if _is_missing(value):
+        if is_missing(value):
             raise InvalidInput(f"the value of {name!r} in {_place(row)} is missing: every row needs one")
     return values
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a table has no value there: an empty text, None, or one of the ways to write NaN."""
     if isinstance(value, str):
         return not value.strip()
     if isinstance(value, Real):
@@ -225,7 +232,7 @@ def _number(role: str, row: int, value: Any) -> float:
     return number
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """A name. A whole number that came as a float is the same name."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     return str(int(value)) if is_number and float(value).is_integer() else str(value)
@@ -233,7 +240,7 @@ def _text(value: Any) -> str:
 
 def _whole(value: Any) -> int:
     """The index that it is; -1 for everything else."""
-    text = _text(value)
+    text = as_text(value)
     return int(text) if text.isdecimal() and len(text) < 10 else -1
 
 

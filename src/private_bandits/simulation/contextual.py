@@ -7,7 +7,8 @@ episode is looked for only where a stretch of steps has passed it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from private_bandits.environments import Contextual
 from private_bandits.errors import InvalidInput
 from private_bandits.policies.decoding import DecodedSum
 from private_bandits.progress import Report
+from private_bandits.simulation import context_runs
 from private_bandits.simulation.normals import LANES, PAIRS, fill_uniforms, generators
 from private_bandits.simulation.oful_kernels import SCRATCH, TILE, ContextBlock, advance, draw
 from private_bandits.simulation.oful_state import GROWTH, REGRET, WIDTH, freeze, release, stack
@@ -172,26 +174,7 @@ def contexts(environment: Contextual, steps: int, seeds: Seeds, run: int) -> Flo
     return np.concatenate(found)[:steps]
 
 
-def regret_curves(
-    policies: Sequence[Any],
-    environment: Contextual,
-    horizon: int,
-    runs: int,
-    checkpoints: Integers,
-    seeds: Seeds,
-    report: Report,
-    play: Callable[..., tuple[Floats, Integers]] = play_run,
-) -> Floats:
-    """Regret of every policy and run at the checkpoints: an array [policy, run, checkpoint]. play: plays one run."""
-    found = np.empty((len(policies), runs, len(checkpoints)))
-    for i in range(runs):
-
-        def report_share(part: float, i: int = i) -> None:
-            report((i + part) / runs)
-
-        run = seeds.first + i
-        found[:, i], _ = play(policies, environment, horizon, checkpoints, seeds, run, report_share)
-    return found
+regret_curves = partial(context_runs.regret_curves, play=play_run)
 
 
 def prepare(policies: Sequence[Any], environment: Contextual) -> None:

@@ -17,7 +17,7 @@ from private_bandits.arrays import Floats, Floats32, Integers
 from private_bandits.environments import Contextual
 from private_bandits.policies import AdaCOFULPrivate
 from private_bandits.progress import Report
-from private_bandits.simulation import contextual
+from private_bandits.simulation import context_runs
 from private_bandits.simulation.contextual import World
 from private_bandits.simulation.oful_kernels import advance
 from private_bandits.simulation.oful_state import GROWTH, REGRET, freeze_as, release, stack
@@ -121,7 +121,7 @@ def play_run(
     return curves, np.array([learner.releases for learner in learners])
 
 
-regret_curves = partial(contextual.regret_curves, play=play_run)
+regret_curves = partial(context_runs.regret_curves, play=play_run)
 
 
 def prepare(policies: Sequence[Any], environment: Contextual) -> None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from private_bandits.arrays import Floats, Integers
+from private_bandits.labelled import Labelled
 from private_bandits.policies import (
     DPSE,
     AdaCIMED,
@@ -162,6 +163,12 @@ def _contextual_steps() -> Any:
     return contextual_steps
 
 
+def _labelled_steps() -> Any:
+    from private_bandits.simulation import labelled_steps
+
+    return labelled_steps
+
+
 DOUBLING = Engine(_finite, seconds_a_run=1e-4)
 RUNNING_SUMS = Engine(_running_sums, seconds_a_run=1e-3)
 REMEMBERING = Engine(_imed, seconds_a_run=3e-4)
@@ -175,6 +182,8 @@ ONE_BY_ONE = Engine(_steps, seconds_a_step=2e-4)
 """Runs any policy with a list of actions, one decision at a time. The oracle of the fast ones."""
 CONTEXTS_ONE_BY_ONE = Engine(_contextual_steps, seconds_a_step=2e-4, steps=SLOW_STEPS, shares_contexts=True)
 """The same for policies whose actions change."""
+TABLE_ROWS = Engine(_labelled_steps, seconds_a_step=1e-4, steps=SLOW_STEPS, shares_contexts=True)
+"""The same on a labelled table."""
 
 
 class Served(NamedTuple):
@@ -207,8 +216,10 @@ SERVED: dict[type, Served] = {
 """The classes that a fast engine knows. A subclass is served too, unless it changes what the engine does by itself."""
 
 
-def engine_for(policy: Policy[Any]) -> Engine:
+def engine_for(policy: Policy[Any], environment: Any = None) -> Engine:
     """Return the engine that simulates a policy exactly."""
+    if isinstance(environment, Labelled):
+        return TABLE_ROWS
     ancestors = type(policy).__mro__
     for depth, ancestor in enumerate(ancestors):
         if ancestor in SERVED:

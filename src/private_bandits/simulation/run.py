@@ -17,6 +17,7 @@ from private_bandits.arrays import Floats, Integers
 from private_bandits.checks import large_number
 from private_bandits.environments import Contextual, FiniteEnvironment
 from private_bandits.errors import InvalidInput
+from private_bandits.labelled import Labelled
 from private_bandits.loading import require
 from private_bandits.offline.replay import Replay
 from private_bandits.plain_data import csv_text, json_number
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+Environment = FiniteEnvironment | Contextual | Labelled
+"""What policies can be simulated on."""
+
+
 @dataclass(frozen=True)
 class Simulation:
     """Regrets of every policy: `curves[name]` is [run, checkpoint], `final[name]` the regret at the horizon.
@@ -38,7 +43,7 @@ class Simulation:
     """
 
     policies: Mapping[str, Policy[Any]]
-    environment: FiniteEnvironment | Contextual
+    environment: Environment
     horizon: int
     runs: int
     seed: int
@@ -51,10 +56,25 @@ class Simulation:
         """Regret of every run at the horizon."""
         return {name: curve[:, -1] for name, curve in self.curves.items()}
 
+    def share_right(self) -> dict[str, Floats]:
+        """Return which share of the recommendations was right up to each checkpoint, [run, checkpoint].
+
+        Only on a labelled table, where a recommendation is right or wrong; the last column is the overall share.
+        """
+        if not self._labelled:
+            kind = type(self.environment).__name__
+            raise InvalidInput(
+                f"recommendations are right or wrong on a labelled table only, the environment is {kind}"
+            )
+        return {name: 1 - curve / self.checkpoints for name, curve in self.curves.items()}
+
     def summary(self) -> list[dict[str, Any]]:
-        """Return a row per policy: regret at the horizon, its mean with its standard error, quantiles, and largest."""
+        """Return a row per policy: regret at the horizon, its mean with its standard error, quantiles, and largest.
+
+        On a labelled table also the share of right recommendations, and that of the best fixed arm.
+        """
         return [
-            {"name": name, **_describe(policy), **regret_figures(self.final[name])}
+            {"name": name, **_describe(policy), **self._figures(self.final[name], self.horizon)}
             | {"horizon": self.horizon, "runs": self.runs}
             for name, policy in self.policies.items()
         ]
@@ -62,11 +82,19 @@ class Simulation:
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per policy and checkpoint, with the same figures."""
         return [
-            {"name": name, **_describe(policy), "step": int(step), **regret_figures(self.curves[name][:, i])}
+            {"name": name, **_describe(policy), "step": int(step), **self._figures(self.curves[name][:, i], step)}
             | {"runs": self.runs, "seed": self.seed}
             for name, policy in self.policies.items()
             for i, step in enumerate(self.checkpoints)
         ]
+
+    def _figures(self, regrets: Floats, step: int) -> dict[str, float | None]:
+        found = regret_figures(regrets)
+        return found | share_figures(found, int(step), self.environment) if self._labelled else found
+
+    @property
+    def _labelled(self) -> bool:
+        return isinstance(self.environment, Labelled)
 
     def to_frame(self) -> pd.DataFrame:
         """The rows as a DataFrame."""
@@ -81,7 +109,7 @@ class Simulation:
 
     @property
     def _contextual(self) -> bool:
-        return isinstance(self.environment, Contextual)
+        return _is_contextual(self.environment)
 
     @property
     def note(self) -> str:
@@ -99,6 +127,7 @@ class Simulation:
             "results": self.summary(),
             "seconds": self.seconds,
             "environment": str(self.environment),
+            **({"table": self.environment.to_dict()} if isinstance(self.environment, Labelled) else {}),
             "seed": self.seed,
             "policies": settings,
             "note": self.note,
@@ -107,7 +136,7 @@ class Simulation:
 
 def simulate(
     policies: Mapping[str, Policy[Any]],
-    environment: FiniteEnvironment | Contextual,
+    environment: Environment,
     horizon: float = 10**7,
     runs: float = 100,
     seed: int = 0,
@@ -121,7 +150,8 @@ def simulate(
     is always the horizon. The numbers of a policy depend on the seed and on the policy, environment, horizon
     and runs, not on the other policies or on the number of processes. In a contextual environment all policies of a
     run see the same contexts; what is compiled for it is spread over threads instead of processes, and is compiled
-    before the clock starts. A contextual policy of your own is played one step at a time: some thousand a second.
+    before the clock starts. A contextual policy of your own is played one step at a time, and so is every policy on a
+    labelled table (`Labelled`): some thousand a second.
 
     >>> import private_bandits as pb
     >>> result = pb.simulate({"private": pb.AdaCUCB(2, pb.zCDP(0.1), beta=1)}, pb.Bernoulli([0.9, 0.1]),
@@ -154,7 +184,7 @@ def simulate(
 
 def tasks_for(
     policies: Mapping[str, Policy[Any]],
-    environment: FiniteEnvironment | Contextual,
+    environment: Environment,
     horizon: int,
     checkpoints: Integers,
     seed: int,
@@ -163,7 +193,7 @@ def tasks_for(
     _check_policies(policies, environment)
     groups: dict[Engine, dict[str, Policy[Any]]] = {}
     for name, policy in policies.items():
-        groups.setdefault(engine_for(policy), {})[name] = policy
+        groups.setdefault(engine_for(policy, environment), {})[name] = policy
     return [Task(group, environment, horizon, checkpoints, seed) for group in groups.values()]
 
 
@@ -187,7 +217,7 @@ class Task:
     @cached_property
     def engine(self) -> Engine:
         """The engine that all of them have."""
-        return engine_for(next(iter(self.policies.values())))
+        return engine_for(next(iter(self.policies.values())), self.environment)
 
     @property
     def runs_in_threads(self) -> bool:
@@ -219,28 +249,28 @@ class Task:
         )
 
 
-def _check_policies(policies: Mapping[str, Policy[Any]], environment: FiniteEnvironment | Contextual) -> None:
+def _check_policies(policies: Mapping[str, Policy[Any]], environment: Environment) -> None:
     if not isinstance(policies, Mapping) or not policies:
         raise InvalidInput('policies must name at least one policy, as in {"private": AdaCUCB(...)}')
     if isinstance(environment, Replay):
         raise InvalidInput("regret is not known on a log: use Replay(...).run(policy), which estimates the mean reward")
-    if not isinstance(environment, Contextual) and not hasattr(environment, "reward_sums"):
+    if not _is_contextual(environment) and not hasattr(environment, "reward_sums"):
         raise InvalidInput(f"environment must be one such as Bernoulli(...), got {type(environment).__name__}")
     for name, policy in policies.items():
         if not isinstance(policy, Policy):
             raise InvalidInput(f"policy {name!r} must be a policy such as AdaCUCB(...), got {type(policy).__name__}")
         setting = getattr(policy, "setting", "finite")
-        if (setting == "contextual") != isinstance(environment, Contextual):
+        if (setting == "contextual") != _is_contextual(environment):
             raise InvalidInput(
                 f"policy {name!r} is for the {setting} setting, the environment is {type(environment).__name__}"
             )
-        if isinstance(environment, Contextual):
+        if _is_contextual(environment):
             _check_dimension(name, policy, environment)
         else:
             _check_arms(name, policy, environment)
 
 
-def _check_arms(name: str, policy: Policy[Any], environment: FiniteEnvironment) -> None:
+def _check_arms(name: str, policy: Policy[Any], environment: Any) -> None:
     if len(policy.arm_names) != len(environment.means):
         raise InvalidInput(
             f"policy {name!r} has {len(policy.arm_names)} arms, the environment has {len(environment.means)}"
@@ -250,7 +280,11 @@ def _check_arms(name: str, policy: Policy[Any], environment: FiniteEnvironment) 
         raise InvalidInput(f"policy {name!r} was made for other actions than the environment has")
 
 
-def _check_dimension(name: str, policy: Any, environment: Contextual) -> None:
+def _is_contextual(environment: Any) -> bool:
+    return isinstance(environment, (Contextual, Labelled))
+
+
+def _check_dimension(name: str, policy: Any, environment: Any) -> None:
     if policy.dimension != environment.dimension:
         raise InvalidInput(
             f"policy {name!r} is for actions in dimension {policy.dimension}, the environment's have "
@@ -291,6 +325,20 @@ def regret_figures(values: Floats) -> dict[str, float | None]:
     p95, p99 = (float(part) for part in np.quantile(values, (0.95, 0.99)))
     tail = {"regret_p95": p95, "regret_p99": p99, "regret_max": float(values.max())}
     return {"regret_mean": float(values.mean()), "regret_stderr": error, **tail}
+
+
+def share_figures(regrets: Mapping[str, Any], step: int, table: Any) -> dict[str, float | None]:
+    """Return the share of right recommendations up to a step, its standard error, and what is right without learning.
+
+    regrets: what `regret_figures` returns, where regret is the number of wrong recommendations.
+    """
+    error = regrets["regret_stderr"]
+    return {
+        "share_right": 1 - regrets["regret_mean"] / step,
+        "share_right_stderr": None if error is None else error / step,
+        "best_fixed_arm": table.best_fixed_share,
+        "guessing": table.guessing_share,
+    }
 
 
 def _describe(policy: Policy[Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from private_bandits.environments import Contextual
 from private_bandits.mechanism.moments import MomentScale
 from private_bandits.policies.optimism import Optimism
 from private_bandits.progress import Report
-from private_bandits.simulation import contextual
+from private_bandits.simulation import context_runs
 from private_bandits.simulation.contextual import World
 from private_bandits.simulation.seeds import Seeds
 from private_bandits.simulation.simulated_noise import release_deviation
@@ -181,7 +181,7 @@ def play_run(
     return curves, np.array([learner.releases for learner in learners])
 
 
-regret_curves = partial(contextual.regret_curves, play=play_run)
+regret_curves = partial(context_runs.regret_curves, play=play_run)
 
 
 def prepare(policies: Sequence[Any], environment: Contextual) -> None:

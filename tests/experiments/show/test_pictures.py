@@ -240,7 +240,14 @@ def test_one_run_is_drawn_without_intervals() -> None:
 
 
 def test_every_kind_of_picture_is_in_these_tests() -> None:
-    assert set(PICTURES) == {*DRAWN, "placement", "rivals", "variants", "floor"}
+    assert set(PICTURES) == {
+        *DRAWN,
+        "placement",
+        "rivals",
+        "variants",
+        "floor",
+        "shares",
+    }  # the last in run/test_real_data.py
 
 
 # Matplotlib.

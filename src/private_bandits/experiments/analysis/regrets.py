@@ -130,6 +130,10 @@ class Regrets:
         more = self.price(pair.ours, pair.published)
         return RegretEstimate(-more.value, more.error, more.freedom)
 
+    def share_right(self, entry: Entry) -> RegretEstimate:
+        """Share of right recommendations up to every step, where regret is the number of wrong ones."""
+        return mean(1 - self.of[entry.label] / self.steps)
+
     def instance_of(self, entry: Entry) -> Instance:
         """What it plays on."""
         return entry.instance or self.experiment.instance

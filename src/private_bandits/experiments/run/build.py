@@ -15,8 +15,10 @@ from private_bandits.environments import Bernoulli
 from private_bandits.errors import InvalidInput
 from private_bandits.experiments.run.experiment import Entry, Experiment, Instance
 from private_bandits.experiments.run.lower_bound_instances import HARD
+from private_bandits.experiments.run.real_data import bundled_table
 from private_bandits.instances import contextual_instance, linear_instance, parameters_of, policy_named
 from private_bandits.policies import Policy
+from private_bandits.simulation.linucb import LinUCB
 from private_bandits.simulation.run import Task, log_checkpoints, tasks_for
 
 Given = Mapping[str, Any]
@@ -35,7 +37,11 @@ def _linear(experiment: Experiment, instance: Instance, seed: int) -> tuple[Any,
 
 
 def _contextual(experiment: Experiment, instance: Instance, seed: int) -> tuple[Any, Given]:
-    environment = contextual_instance(seed, experiment.setting_as, instance.arms, instance.dimension)
+    environment: Any
+    if instance.table:
+        environment = bundled_table(instance.table, instance.components)
+    else:
+        environment = contextual_instance(seed, experiment.setting_as, instance.arms, instance.dimension)
     return environment, {"dimension": environment.dimension, "arms": environment.arms}
 
 
@@ -45,6 +51,8 @@ WORLDS: dict[str, Callable[[Experiment, Instance, int], tuple[Any, Given]]] = {
     "contextual": _contextual,
 }
 """The world of each setting."""
+REFERENCES = {"linucb": LinUCB}
+"""What no command offers as a policy, and is run for comparison: it has no budget."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +123,8 @@ def _by_world(environments: Mapping[str, Any]) -> list[tuple[Any, list[str]]]:
 def _policy(experiment: Experiment, entry: Entry, given: Given) -> Policy[Any]:
     budget = NoPrivacy() if math.isinf(entry.rho) else zCDP(entry.rho)
     options = dict(entry.options)
+    if entry.policy in REFERENCES:
+        return REFERENCES[entry.policy](given["dimension"], budget, **options)
     policy = policy_named(entry.policy, experiment.setting, budget, {**given, **options}, entry.variant)
     unknown = sorted(set(options) - parameters_of(entry.policy))
     if unknown:

@@ -14,10 +14,11 @@ import os
 import sys
 import zipfile
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,7 @@ def key_of(task: Task, name: str, block: Block) -> str:
     policy, environment = task.policies[name], task.environment
     settings = {
         "policy": policy.to_dict(),
-        "environment": {"kind": type(environment).__name__, **asdict(environment)},
+        "environment": {"kind": type(environment).__name__, **_settings_of(environment)},
         "horizon": task.horizon,
         "checkpoints": task.checkpoints.tolist(),
         "seed": task.seed,
@@ -83,6 +84,13 @@ def key_of(task: Task, name: str, block: Block) -> str:
         "code": code_digest(type(policy).__module__),
     }
     return _digest(json.dumps(settings, sort_keys=True, default=repr).encode())
+
+
+def _settings_of(environment: Any) -> dict[str, Any]:
+    """All that its rewards depend on: a table has a digest of its rows."""
+    describe = asdict if is_dataclass(environment) else type(environment).to_dict
+    found: dict[str, Any] = describe(environment)
+    return found
 
 
 @lru_cache

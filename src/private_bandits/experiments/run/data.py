@@ -6,6 +6,7 @@ The runner and the pictures know nothing of a single experiment: another one is 
 from __future__ import annotations
 
 from private_bandits.experiments.run.experiment import Entry, Experiment, Instance, entries
+from private_bandits.experiments.run.real_data import REAL_DATA
 from private_bandits.experiments.run.settings import (
     AS_PRINTED,
     COARSE,
@@ -154,5 +155,5 @@ _ALL = (
     ),
 )
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*_ALL, *TIGHT)}
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*_ALL, *TIGHT, REAL_DATA)}
 """Every experiment by its name, in the order of the report."""

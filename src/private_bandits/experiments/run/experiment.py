@@ -19,7 +19,8 @@ class Instance:
 
     name: in pictures. means: of finite arms; none: drawn evenly from [0, 1]. Actions of linear and contextual bandits
     are drawn too. draw: the seed of what is drawn; None: that of the experiment. worst: not 0 for the instance of a
-    lower bound's proof, with so many times its gap; rewards: those of the proof.
+    lower bound's proof, with so many times its gap; rewards: those of the proof. table: one of the labelled tables of
+    real_data.py, of which so many principal components are kept; nothing is drawn then.
     """
 
     name: str
@@ -29,16 +30,18 @@ class Instance:
     draw: int | None = None
     worst: float = 0.0
     rewards: Rewards = "gaussian"
+    table: str = ""
+    components: int = 0
 
 
 @dataclass(frozen=True)
 class Entry:
     """One policy at one budget.
 
-    policy: a name from `private-bandits policies`. rho: zCDP; policies that keep pure DP alone run at epsilon =
-    sqrt(2 rho), which implies it; math.inf is the non-private twin. options: for the policy's constructor. variant: as
-    published ("paper") or with less regret for the same budget ("tight"); None: the policy's own default. instance:
-    another one than the experiment's own.
+    policy: a name from `private-bandits policies`, or of a reference (build.py). rho: zCDP; policies that keep pure DP
+    alone run at epsilon = sqrt(2 rho), which implies it; math.inf is the non-private twin. options: for the policy's
+    constructor. variant: as published ("paper") or with less regret for the same budget ("tight"); None: the policy's
+    own default. instance: another one than the experiment's own.
     """
 
     policy: str
@@ -56,7 +59,7 @@ class Experiment:
     setting_as: "paper" as printed there, "strict" where everything that is promised holds. guarantee: in words, what
     holds for these runs and what does not. means: of finite arms; linear and contextual instances have `arms` actions
     in `dimension` dimensions and come from the seed. horizon, runs: the usual scale; quick, full: a smaller and a
-    larger one.
+    larger one. extra: that it needs beside "experiments".
     """
 
     name: str
@@ -74,6 +77,7 @@ class Experiment:
     dimension: int = 3
     quick: tuple[int, int] = (10**5, 10)
     full: tuple[int, int] = (10**7, 100)
+    extra: str = ""
 
     @property
     def of_the_paper(self) -> bool:
@@ -108,6 +112,7 @@ TITLES = {
     "linpriv-shared": "LinPriv shared",
     "adac-oful-private": "AdaC-OFUL-private",
     "shariff-sheffet": "Shariff-Sheffet",
+    "linucb": "LinUCB",
 }
 """Policies as they are called in pictures."""
 
@@ -128,7 +133,7 @@ def entries(
     """
     where = "" if instance is None else f", {instance.name}"
     return tuple(
-        Entry(policy, rho, options, f"{_name(policy, variant)}{where}, {_budget(rho)}", variant, instance)
+        Entry(policy, rho, options, f"{_name(policy, variant)}{where}, {budget_words(rho)}", variant, instance)
         for policy in policies
         for variant in variants
         for rho in rhos
@@ -139,5 +144,6 @@ def _name(policy: str, variant: str) -> str:
     return TITLES[policy] if variant == "paper" else f"{TITLES[policy]} {variant}"
 
 
-def _budget(rho: float) -> str:
+def budget_words(rho: float) -> str:
+    """Return a budget as labels have it."""
     return "no privacy" if math.isinf(rho) else f"rho = {rho:g}"

@@ -9,7 +9,7 @@ from private_bandits.errors import InvalidInput
 from private_bandits.experiments.analysis.regrets import Regrets
 from private_bandits.experiments.analysis.wording import listing
 from private_bandits.experiments.run.experiment import Experiment
-from private_bandits.experiments.show import comparisons, floors, prices, variants
+from private_bandits.experiments.show import comparisons, floors, prices, shares, variants
 from private_bandits.experiments.show.pictures import Picture
 from private_bandits.loading import require
 
@@ -24,6 +24,7 @@ PICTURES: dict[str, Callable[[Regrets], Picture]] = {
     "rivals": comparisons.rivals,
     "variants": variants.variants,
     "floor": floors.floor,
+    "shares": shares.shares,
 }
 """By the names that an experiment uses in `figures`."""
 

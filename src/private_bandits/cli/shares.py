@@ -1,0 +1,45 @@
+"""Prints what `simulate` finds on a labelled table: shares of right recommendations, and what the table is."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from private_bandits.cli.regrets import short_budget
+from private_bandits.labelled import Labelled
+from private_bandits.simulation import Simulation
+
+
+def share_table(result: Simulation, world: Labelled) -> Table:
+    """Return a row per policy, and two for what is right without learning anything from a person."""
+    title = f"Right recommendations of {result.horizon:,}, {result.runs:,} runs"
+    table = Table(title=title, box=None, padding=(0, 1), pad_edge=False, collapse_padding=True)
+    table.add_column("policy", no_wrap=True)
+    table.add_column("budget", overflow="fold")
+    table.add_column("share right", justify="right", no_wrap=True)
+    table.add_column("± error", justify="right", no_wrap=True)
+    for row, policy in zip(result.summary(), result.policies.values(), strict=True):
+        table.add_row(
+            row["policy"],
+            short_budget(policy.budget),
+            _percent(row["share_right"]),
+            _percent(row["share_right_stderr"]),
+        )
+    table.add_row("best fixed arm", "-", _percent(world.best_fixed_share), "-")
+    table.add_row("guessing", "-", _percent(world.guessing_share), "-")
+    return table
+
+
+def table_in_words(world: Labelled) -> str:
+    """Return the sizes of a table, and what was left out of it."""
+    columns = len(world.features.context)
+    sizes = f"{world.rows:,} rows, {world.arms} arms (labels), {columns} columns, d = {world.dimension}."
+    return f"{sizes} Left out: {world.left_out}." if world.left_out else sizes
+
+
+def _percent(share: float | None) -> str:
+    """Return a share in percent.
+
+    >>> _percent(0.91234), _percent(None)
+    ('91.2%', '-')
+    """
+    return "-" if share is None else f"{share:.1%}"
