@@ -75,9 +75,9 @@ class Setting:
 
     beta: float = 1.0
     growth: float = 1.25
-    opening: float = 7.0
+    opening: float = 7.5
     decay: float = 1.5
-    doubt: float = 4.0
+    doubt: float = 3.0
     upper_bounds: bool = False
 
 
@@ -198,10 +198,10 @@ def main() -> None:
         forms |= {"KL-UCB+, beta = 1": Setting(doubt=0, upper_bounds=True)}
         compare("the form of the index, the discount and beta", forms, options.runs, base)
     if "settings" in options.only:
-        settings = {f"opening {opening:g}": Setting(opening=opening) for opening in (3.5, 5.0, 7.0, 9.0, 14.0)}
+        settings = {f"opening {opening:g}": Setting(opening=opening) for opening in (3.5, 5.0, 7.5, 10.0, 15.0)}
         settings |= {f"growth {growth:g}": Setting(growth=growth) for growth in (1.15, 1.2, 1.35, 1.5, 2.0)}
         settings |= {f"decay {decay:g}": Setting(decay=decay) for decay in (1.0, 2.0)}
-        settings |= {f"doubt {doubt:g}": Setting(doubt=doubt) for doubt in (2.0, 3.0, 6.0)}
+        settings |= {f"doubt {doubt:g}": Setting(doubt=doubt) for doubt in (2.0, 4.0, 6.0)}
         compare("opening, growth and decay", settings, options.runs, base)
     return None
 

@@ -93,7 +93,7 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
     that holds its earlier episodes again, discounted (geometric.py). All releases of an arm are read together, with
     weights of least variance. For means m scaled to [0, 1], q the largest of them, the arm is played with the least
 
-        J (1 - e^(-J/4)) / beta + log N        J = inf over y in [m, q] of n kl(y, q) + (y - m)^2 / (2 v)
+        J (1 - e^(-J/3)) / beta + log N        J = inf over y in [m, q] of n kl(y, q) + (y - m)^2 / (2 v)
 
     N: rewards released of the arm, n: as many plain rewards as its mean is worth, v: variance of the noise in it.
     J is what it costs to believe that the arm is as good as the best (imed_index.py); small costs are discounted, as
@@ -112,7 +112,7 @@ class AdaCIMED(FiniteArmsPolicy[ImedState]):
     >>> from private_bandits import zCDP
     >>> policy = AdaCIMED(arms=["aspirin", "placebo"], budget=zCDP(0.1))
     >>> policy.arm_names, policy.memory.lengths(policy.memory.opening, 4)
-    (('aspirin', 'placebo'), (16, 4, 5, 6))
+    (('aspirin', 'placebo'), (17, 4, 5, 6))
     """
 
     name: ClassVar[str] = "adac-imed"

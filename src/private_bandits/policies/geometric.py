@@ -24,8 +24,8 @@ from private_bandits.budget import Budget
 from private_bandits.mechanism.factor import INDEPENDENT, UNIT, Factor
 from private_bandits.policies.release_memory import CombinationWeights, MeanError, combination_weights
 
-OPENING = 7.0
-"""Rewards in an arm's first episode, for a noise of standard deviation one: 4.9/sqrt(rho) for zCDP. Noise then moves
+OPENING = 7.5
+"""Rewards in an arm's first episode, for a noise of standard deviation one: 5.3/sqrt(rho) for zCDP. Noise then moves
 their mean by a fifth of the reward range. Chosen by the study in benchmarks/imed.py."""
 LONGEST_OPENING = 2**30
 DECAY = 1.5
@@ -91,7 +91,7 @@ class GeometricMemory:
 
         >>> from private_bandits import zCDP
         >>> GeometricMemory.for_budget(zCDP(0.01), 1.25).opening
-        49
+        53
         """
         b = budget.variance_factor
         first = max(1, min(LONGEST_OPENING, round(opening * math.sqrt(b))))

@@ -12,8 +12,8 @@ an equation whose left side grows with d and whose right side falls. As J is als
 
 a d that is off by a little gives a J that is off by a little squared.
 
-Small costs are discounted (`discounted`): J (1 - e^(-J/4)) counts. An arm that is as good as the best has a J of 3 once
-in twenty times, and would then be left alone for e^3 times its plays. With the discount that is e^1.6 times, and large
+Small costs are discounted (`discounted`): J (1 - e^(-J/3)) counts. An arm that is as good as the best has a J of 3 once
+in twenty times, and would then be left alone for e^3 times its plays. With the discount that is e^1.9 times, and large
 costs, which decide how often bad arms are played in a long run, count nearly in full.
 """
 
@@ -27,7 +27,7 @@ from private_bandits.arrays import Floats
 
 LARGEST_MEAN = 1 - 1e-9
 """Means of rewards in [0, 1] are taken for no larger: kl is infinite at 1."""
-DOUBT = 4.0
+DOUBT = 3.0
 """Costs of about this size are discounted: chosen by the study in benchmarks/imed.py."""
 TIE = 1e-9
 """Indices that differ by no more are equal, and the first arm has precedence: rounding does not decide."""
@@ -80,10 +80,10 @@ def _divergence(p: float, q: float) -> float:
 
 
 def discounted(found: float) -> float:
-    """Return what counts of a cost: J (1 - e^(-J/4)). It grows with J, and is J for large ones.
+    """Return what counts of a cost: J (1 - e^(-J/3)). It grows with J, and is J for large ones.
 
     >>> [round(discounted(j), 2) for j in (0.0, 3.0, 12.0)]
-    [0.0, 1.58, 11.4]
+    [0.0, 1.9, 11.78]
     """
     return -found * math.expm1(-found / DOUBT)
 
