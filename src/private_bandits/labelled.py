@@ -22,7 +22,7 @@ from private_bandits.offline.logs import as_text, described, is_missing, read_co
 
 CUT = 1.0
 """Standard deviations at which numbers are cut. Noise is for the bound: a wider one drowns most people's numbers.
-docs/real-data.md has the shares for other cuts."""
+docs/real-data.md has the shares for other cuts, on the three tables that it was chosen on."""
 MOST_CATEGORIES = 50
 """Of one column."""
 MOST_DIMENSIONS = 2000
