@@ -1,7 +1,7 @@
 """Right recommendations on real data: the tables of docs/real-data.md, as Markdown.
 
 What privacy costs on three tables that come with scikit-learn, how many people a budget asks for, at how many standard
-deviations numbers are best cut, and how many steps a second are played. 20 minutes on two cores.
+deviations numbers are best cut, and how many steps a second are played. Minutes on two cores.
 
     python benchmarks/real_data.py [--people 10000] [--runs 10] [--most 100000] [--processes 2]
 """
@@ -141,7 +141,7 @@ def print_cuts(people: int, processes: int) -> None:
     print_table(["", *map(title, TABLES)], rows)
 
 
-def print_speed() -> None:
+def print_speed(steps: int) -> None:
     """Steps a second of one policy in one process."""
     print("Steps a second, one policy in one process.\n")
     rows = []
@@ -150,8 +150,8 @@ def print_speed() -> None:
         for instance in TABLES:
             world = bundled_table(instance.table, instance.components)
             started = time.perf_counter()
-            pb.simulate({"it": policy_of(kind, 1.0, world, 5000)}, world, 5000, 1, progress=False)
-            cells.append(f"{5000 / (time.perf_counter() - started):,.0f}")
+            pb.simulate({"it": policy_of(kind, 1.0, world, steps)}, world, steps, 1, progress=False)
+            cells.append(f"{steps / (time.perf_counter() - started):,.0f}")
         rows.append([kind, *cells])
     print_table(["", *map(title, TABLES)], rows)
 
@@ -167,7 +167,7 @@ def main() -> None:
     print_shares(arguments.people, arguments.runs, arguments.processes)
     print_people(arguments.most, arguments.processes)
     print_cuts(arguments.people, arguments.processes)
-    print_speed()
+    print_speed(arguments.people)
 
 
 if __name__ == "__main__":

@@ -122,6 +122,20 @@ def test_examples_run_and_draw(name: str, options: list[str], pictures: list[str
         assert (tmp_path / picture).stat().st_size > 10_000
 
 
+def test_the_example_of_real_data_runs(tmp_path: Path) -> None:
+    text = printed_by_file("examples", "real_data.py", "--patients", "300", "--runs", "1")
+    assert "569 rows, 2 arms, d = 12" in text
+    assert text.count("%") == 18  # eight policies and the best fixed arm, twice
+    (tmp_path / "own.csv").write_text("x,same,kind\n" + "".join(f"{i % 5},1,{'ab'[i % 5 > 2]}\n" for i in range(40)))
+    own = ("--data", str(tmp_path / "own.csv"), "--label", "kind", "--patients", "50", "--runs", "1")
+    assert "Left out: columns that never change: same." in printed_by_file("examples", "real_data.py", *own)
+
+
+def test_the_tables_of_real_data_are_printed() -> None:
+    small = ("--people", "20", "--runs", "2", "--most", "60", "--processes", "1")
+    assert printed_by_file("benchmarks", "real_data.py", *small).count("| --- |") == 5
+
+
 def test_the_example_of_an_own_policy_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one script; tests/test_testing.py holds its policies to all of them."""
     monkeypatch.setattr(testing, "SCRIPTS", range(1))

@@ -56,7 +56,7 @@ def test_every_way_to_give_a_table_is_the_same(tmp_path: Path) -> None:
     frame = pd.DataFrame(TABLE)
     frame.to_csv(tmp_path / "table.csv", index=False)
     typed = frame.astype({"sex": "category", "town": "string"})
-    for table in (frame, typed, tmp_path / "table.csv", str(tmp_path / "table.csv")):
+    for table in (frame, frame.astype(object), typed, tmp_path / "table.csv", str(tmp_path / "table.csv")):
         assert pb.Labelled(table, "drug") == expected
     assert pb.Labelled({name: TABLE[name] for name in ("age", "sex", "town")}, TABLE["drug"]) == expected
     numbers = pb.Labelled(np.array([TABLE["age"]]).T, np.array([1, 0, 1, 0, 1, 1]))

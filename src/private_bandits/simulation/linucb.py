@@ -31,6 +31,7 @@ class LinUCBState:
 class LinUCB(ContextualPolicy[LinUCBState]):
     """Ridge regression that learns each reward at once and plays the largest <theta, a> + alpha ||a|| in V^-1.
 
+    alpha and regulariser (lambda) are the best of six pairs on the tables of docs/real-data.md: a strong reference.
     It protects nobody, and says so: `NoPrivacy()` is the only budget that it takes. It has no name among the policies,
     so that no command offers it, and no agent keeps it in a file.
 
