@@ -155,9 +155,9 @@ def test_every_shipped_policy_keeps_its_promise(target: Target, thoroughness: Th
 def test_factors_that_are_audited_are_used_up_within_a_replay(target: Target) -> None:
     factor = target.make().policy.factor
     assert factor is not None
-    assert factor.cap is not None
+    last = factor.cap or len(factor.multipliers)  # without a cap, the first episodes leave it
     long = [random_script(random.Random(seed), target.arms, 120) for seed in range(4)]
-    assert max(replay(target, script, {}, None).rows or 0 for script in long) > factor.cap
+    assert max(replay(target, script, {}, None).rows or 0 for script in long) > last
 
 
 @pytest.mark.full
@@ -211,7 +211,7 @@ def test_the_dearest_reward_costs_the_whole_budget(first: int) -> None:
 
 def test_noise_of_late_releases_that_hold_episodes_again_is_looked_at() -> None:
     target = of_policy(pb.AdaCIMED(2, pb.zCDP(0.003)))
-    assert exact.held_again_after(target) == 140
+    assert exact.held_again_after(target) == 151
     assert exact.held_again_after(of_policy(pb.AdaCUCB(2, pb.zCDP(0.003)))) == 0
     assert len(draws.noise_of_run(target, draws.Draws())) == 3
 
