@@ -47,6 +47,8 @@ BY_NOISE = {
 
 
 FEW = Effort(scenarios=10, pilot=30, learn=300, test=600, longest=12)
+MORE = Effort(scenarios=24, pilot=60, learn=600, test=1200, longest=12)
+"""For what few runs find most of the time only."""
 
 
 def name(specimen: Specimen) -> str:
@@ -102,7 +104,8 @@ def test_the_ledger_adds_up_every_release_that_holds_a_reward(flaw: str, total: 
     ids=name,
 )
 def test_agents_that_hide_their_noise_are_judged_from_outside(specimen: Specimen) -> None:
-    report = audit(of_factory(specimen.path, pb.zCDP(specimen.rho)), Thoroughness(effort=FEW), processes=1)
+    effort = FEW if specimen.name == "white_first_pull_raw" else MORE
+    report = audit(of_factory(specimen.path, pb.zCDP(specimen.rho)), Thoroughness(effort=effort), processes=1)
     assert report.violated
     assert "could not be judged from inside" in report.notes[0]
 

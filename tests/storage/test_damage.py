@@ -39,10 +39,16 @@ KINDS: dict[str, tuple[Policy[Any], dict[str, Any]]] = {
     "plain": (pb.AdaCUCB(3, pb.zCDP(0.1), variant="paper"), {"seed": 1}),
     "factor": (TightAdaCUCB(3, pb.zCDP(2.0)), {"seed": 2}),
     "tree": (pb.TreeUCB(3, pb.zCDP(0.5), horizon=200), {"seed": 3}),
-    "private": (pb.AdaCOFULPrivate(2, pb.zCDP(0.5), horizon=500), {"seed": 4, "reward_range": (-1.0, 1.0)}),
+    "private": (
+        pb.AdaCOFULPrivate(2, pb.zCDP(0.5), horizon=500, variant="paper"),
+        {"seed": 4, "reward_range": (-1.0, 1.0)},
+    ),
     "private-tree": (pb.ShariffSheffet(2, pb.zCDP(0.5), horizon=500), {"seed": 5, "reward_range": (-1.0, 1.0)}),
     "phased": (pb.AdaCGOPE(ACTIONS, pb.zCDP(20.0), phase_factor=1e-6), {"seed": 6}),
-    "contextual": (pb.AdaCOFUL(2, pb.zCDP(0.5), horizon=500, growth=0.2), {"seed": 7}),
+    "contextual": (
+        pb.AdaCOFUL(2, pb.zCDP(0.5), horizon=500, growth=0.2, regulariser=0.1, exploration=1.0),
+        {"seed": 7},
+    ),
     "people": (
         pb.AdaCUCB(3, pb.zCDP(0.1), variant="paper"),
         {"seed": 8, "max_rewards_per_person": 2, "unit": "person"},
