@@ -96,12 +96,13 @@ class Trial:
         return float(np.linalg.det(before + learned["since"]) / np.linalg.det(before))
 
     def estimates(self, learned: dict[str, Any], rows: Floats) -> tuple[Floats, Floats]:
-        """The estimated chances, and how far they may be off."""
+        """The estimated chances, and what the policy adds to them to explore: a part of the proven width."""
         if isinstance(self.policy, pb.AdaCOFULPrivate):
             inverse = self.policy.load_state(learned).inverse
         else:
             inverse = np.linalg.inv(learned["frozen"])
-        return rows @ learned["theta"], learned["width"] * np.sqrt(((rows @ inverse) * rows).sum(axis=1))
+        band = self.policy.exploration * learned["width"]
+        return rows @ learned["theta"], band * np.sqrt(((rows @ inverse) * rows).sum(axis=1))
 
 
 def make_trials(patients: int) -> list[Trial]:
@@ -115,7 +116,7 @@ def make_trials(patients: int) -> list[Trial]:
     }
     kinds: dict[str, Policy] = {
         "AdaC-OFUL: rewards are private": pb.AdaCOFUL(**options),
-        "AdaCOFULPrivate: contexts as well": pb.AdaCOFULPrivate(**options, growth=0.3),
+        "AdaCOFULPrivate: contexts as well": pb.AdaCOFULPrivate(**options),
     }
     return [Trial(title, policy, pb.Agent(policy, reward_range=(0, 1))) for title, policy in kinds.items()]
 
