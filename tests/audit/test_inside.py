@@ -14,7 +14,7 @@ from private_bandits.audit import inside as exact
 from private_bandits.audit.accounts import examine, total_of
 from private_bandits.audit.evidence import Claim
 from private_bandits.audit.outside import Effort
-from private_bandits.audit.script import random_script, short_scripts
+from private_bandits.audit.script import ScriptMove, random_script, short_scripts
 from private_bandits.audit.script_replay import replay
 from private_bandits.audit.target import EXAMPLES
 from private_bandits.errors import InvalidInput
@@ -210,6 +210,23 @@ def test_the_dearest_reward_costs_the_whole_budget(first: int) -> None:
     del POLICIES["late-halves"]
     assert found.worst == pytest.approx(1.0, abs=1e-9)
     assert found.replays > 100
+
+
+@pytest.mark.parametrize("rho", [0.3, 50.0])
+def test_the_dearest_reward_of_adac_imed_costs_the_whole_budget(rho: float) -> None:
+    """A script that is long enough for all releases that hold the first rewards of an arm."""
+    policy = pb.AdaCIMED(2, pb.zCDP(rho))
+    assert policy.factor is not None
+    rewards = sum(policy.memory.lengths(policy.memory.opening, 2 + len(policy.factor.multipliers)))
+    target = of_policy(policy)
+    script = tuple(move for _ in range(rewards) for move in (ScriptMove("ask"), ScriptMove("tell", 0, 1.0, 1)))
+    base = replay(target, script, {}, None)
+    costs = []
+    for change in exact.changes_of(target, base, 60, random.Random(1)):
+        other = replay(target, script, change, [d.answer for d in base.draws])
+        costs.append(exact.compare(target, base, other, change, found := exact.Sensitivity()))
+        assert not found.flaws
+    assert max(costs) == pytest.approx(1.0, abs=1e-9)
 
 
 def test_noise_of_late_releases_that_hold_episodes_again_is_looked_at() -> None:
