@@ -212,7 +212,7 @@ def test_the_dearest_reward_costs_the_whole_budget(first: int) -> None:
     assert found.replays > 100
 
 
-@pytest.mark.parametrize("rho", [0.3, 50.0])
+@pytest.mark.parametrize("rho", [pytest.param(0.3, marks=pytest.mark.full), 50.0])
 def test_the_dearest_reward_of_adac_imed_costs_the_whole_budget(rho: float) -> None:
     """A script that is long enough for all releases that hold the first rewards of an arm."""
     policy = pb.AdaCIMED(2, pb.zCDP(rho))
