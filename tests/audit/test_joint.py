@@ -25,7 +25,7 @@ from private_bandits.audit.target import Target
 from private_bandits.bandit import Bandit
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
-from private_bandits.mechanism.composition import Outgoing, Tree
+from private_bandits.mechanism.composition import Correlated, Factored, Outgoing, Tree
 from private_bandits.mechanism.episode import Episode
 from private_bandits.mechanism.moments import MomentScale
 from private_bandits.mechanism.release import Door
@@ -192,6 +192,37 @@ class _Again(Bandit):
         return super().release(whole)
 
 
+# Releases that hold people again, with too little noise for it.
+
+
+class _UnitForgotten(Correlated):
+    """Sums are multiplied by the unit of the factor, and what a person moves them by is not."""
+
+    @property
+    def sensitivity_l2(self) -> int:
+        return self._moved_by // self.factor.unit
+
+
+class _ForWeightsOfOne(Correlated):
+    """Noise as if a reward were all that a person adds."""
+
+    @property
+    def sensitivity_l2(self) -> int:
+        return self.factor.unit * self.grid.steps
+
+
+def _composed(kind: type[Correlated]) -> pb.Agent:
+    class Composed(Factored):
+        def compose(self, newest: Episode) -> Correlated:
+            return kind(newest, self.factor)
+
+    agent = pb.Agent(_rare())
+    door = bandit_of(agent).door
+    assert door.composition.factor is not None
+    door.composition = Composed(door.composition.factor)
+    return agent
+
+
 BROKEN: dict[str, tuple[Callable[[], pb.Agent], str]] = {
     "episode ends by what was offered": (lambda: pb.Agent(_rare(_EndsByContext)), ""),
     "episode ends by what was played": (lambda: pb.Agent(_rare(_EndsByAction)), ""),
@@ -207,6 +238,9 @@ BROKEN: dict[str, tuple[Callable[[], pb.Agent], str]] = {
     "tree: whole budget for each node": (_not_shared, "one person costs more"),
     "tree: does not begin anew": (_endless, "one person costs more"),
     "tree: leaves are not in the ledger": (lambda: running(_LeavesToo)(_tree()), "one draw per release"),
+    "factor: whole budget for each release": (lambda: per_release(pb.Agent(_rare())), "one person costs more"),
+    "factor: the unit is forgotten": (lambda: _composed(_UnitForgotten), "a sum moves by more"),
+    "factor: noise for weights of one": (lambda: _composed(_ForWeightsOfOne), "a sum moves by more"),
     "tree: a node twice": (lambda: running(_Again)(_tree()), "one person costs more"),
 }
 

@@ -217,6 +217,46 @@ def test_forged_rows_of_sums_that_leave_together_are_found(change: Any, words: s
     assert any(finding.row == 1 and words in str(finding) for finding in found.findings), str(found)
 
 
+def moments_agent(reward_range: tuple[float, float], cls: Any = pb.AdaCOFULPrivate, **options: Any) -> pb.Agent:
+    """Releases that are vectors and hold earlier episodes again."""
+    agent = pb.Agent(cls(dimension=2, budget=pb.zCDP(0.5)), reward_range, **options)
+    for step in range(12):
+        who: dict[str, Any] = {"person": f"person {step % 5}"} if options else {}
+        decision = agent.ask(actions=[[math.cos(step), math.sin(step)], [0.3, -0.4]], **who)
+        agent.tell(decision, reward_range[step % 2], played=step % 2)
+    return agent
+
+
+@pytest.mark.parametrize("options", [{}, PEOPLE], ids=["rewards", "people"])
+@pytest.mark.parametrize("cls", [pb.AdaCOFULPrivate, pb.AdaCOFUL])
+def test_vectors_that_are_held_again_are_in_order_for_reward_ranges_of_any_width(
+    cls: Any, options: dict[str, Any]
+) -> None:
+    for reward_range in [(0.1, 0.3), (-3.0, -1.0), (0.0, 1e-90), (-1e90, 1e90), (1e10, 1e10 + 1), (0.0, 1 / 256)]:
+        found = moments_agent(reward_range, cls, **options).ledger.verify()
+        assert found.ok, (reward_range, str(found))
+        assert found.rows > 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda opening, rows: rows[3].update(unit=256.0, noise_sd=3 * rows[3]["noise_sd"]), "another unit"),
+        (lambda opening, rows: rows[3].update(unit=3.0, noise_sd=256 * rows[3]["noise_sd"]), "another unit"),
+        (lambda opening, rows: rows[3]["parts"][1].__setitem__(3, 0.25), "holds other episodes again"),
+        (lambda opening, rows: rows[3]["parts"].pop(), "holds other episodes again"),
+        (lambda opening, rows: rows[3]["episodes"].popitem(), "charges other episodes"),
+        (lambda opening, rows: rows[3].update(scale=rows[3]["scale"] / 2), "its noise and its sensitivity make it"),
+        (lambda opening, rows: rows[3].update(sensitivity=2 * rows[3]["sensitivity"]), "its noise and its sensitivity"),
+        (lambda opening, rows: opening.update(level=0.5), "may cost a reward"),  # as if each person were in one release
+        (lambda opening, rows: opening.update(factor=[[256], 256, None]), "no opening of a ledger"),
+    ],
+)
+def test_forged_rows_of_vectors_that_are_held_again_are_found(change: Any, words: str) -> None:
+    found = verify_lines(forged(moments_agent((0.0, 3.0)).ledger, change))
+    assert any(words in finding.words for finding in found.findings), str(found)
+
+
 @pytest.mark.parametrize("text", ["", "\n", "x", "{}\n{}\n", "[]\n[]\n[]\n", "null\n" * 2, '{"head":1}\n', "\n" * 4])
 def test_what_is_no_ledger_is_not_in_order(text: str) -> None:
     found = verify_lines(text)

@@ -127,6 +127,34 @@ def test_a_person_costs_no_more_than_the_budget_in_exact_fractions(
     assert agent.ledger.total <= rho
 
 
+@pytest.mark.parametrize("spread", [False, True], ids=["anywhere", "one in an episode"])
+@pytest.mark.parametrize("visits", [(0, 1, 2), (4, 9, 10), (1, 3, 20), (7, 7, 7)], ids=str)
+def test_all_visits_of_a_person_cost_no_more_than_the_budget_in_exact_fractions(
+    visits: tuple[int, ...], spread: bool
+) -> None:
+    """Actions and rewards are the pair that moves sums furthest, at every visit: they meet in releases, and add up."""
+    rho, share = 0.3, 0.5
+    cosine = (1 - share) / (4 * share)  # 1/(2 kappa^2)
+    worlds = {1.0: [1.0, 0.0], -1.0: [cosine, math.sqrt(1 - cosine**2)]}
+    found = []
+    for reward, own in worlds.items():
+        noise = Scripted()
+        policy = pb.AdaCOFULPrivate(dimension=2, budget=pb.zCDP(rho), matrix_share=share)
+        agent = pb.Agent(
+            policy, (-1, 1), noise=noise, max_rewards_per_person=3, unit="person", one_reward_per_episode=spread
+        )
+        for step in range(50):
+            for _ in range(visits.count(step)):
+                agent.tell(agent.ask(actions=[own], person="the same"), reward)
+            agent.tell(agent.ask(actions=table(step), person=f"another {step}"), 0.5, played=0)
+        found.append(noise.seen)
+    cost = Fraction(0)
+    for (sums, scale, _), (others, same, _) in zip(*found, strict=True):
+        assert scale == same
+        cost += Fraction(sum((a - b) ** 2 for a, b in zip(sums, others, strict=True))) / (2 * Fraction(scale) ** 2)
+    assert Fraction(rho) / 6 < cost <= Fraction(rho)
+
+
 @pytest.mark.parametrize("cls", BOTH)
 def test_a_released_context_shows_without_noise(cls: type[pb.AdaCOFULPrivate]) -> None:
     """The test above can fail."""
