@@ -39,6 +39,8 @@ EXPLORATION = 0.1
 """Of the proven width: chosen by the study in benchmarks/exploration.py, as is the regulariser."""
 LEAST_REGULARISER, NOISY_REGULARISER = 0.1, 2.0
 """Lambda as published, and in units of the standard deviation of noise on a sum of weight one."""
+MOST_REGULARISER = 1e100
+"""Where norms are huge."""
 ROUNDING = 16 * float(np.finfo(float).eps)
 
 
@@ -150,7 +152,8 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         settle_exploration(self, EXPLORATION if tight else 1.0)
         if self.regulariser is None:
             noise = NOISY_REGULARISER * math.sqrt(self.budget.variance_factor) * self.context_norm**2
-            object.__setattr__(self, "regulariser", max(LEAST_REGULARISER, noise if tight else 0.0))
+            chosen = max(LEAST_REGULARISER, noise if tight else 0.0)
+            object.__setattr__(self, "regulariser", min(chosen, MOST_REGULARISER))
         check_optimism(self, "regulariser", "growth", "parameter_norm")
 
     @classmethod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Any, NamedTuple
 
 from private_bandits.checks import check_positive, check_probability
@@ -26,7 +25,8 @@ def check_optimism(policy: Any, *positive: str) -> None:
     """Refuse parameters that make no width. positive: names of those that have to be."""
     for name in positive:
         object.__setattr__(policy, name, check_positive(name, getattr(policy, name)))
-    if check_probability("delta", policy.delta) < LEAST_DELTA:
+    object.__setattr__(policy, "delta", check_probability("delta", policy.delta))
+    if policy.delta < LEAST_DELTA:
         raise InvalidInput(f"delta must be at least {LEAST_DELTA:g}, got {policy.delta!r}: smaller ones change nothing")
     object.__setattr__(policy, "horizon", checked_horizon(policy.horizon))
 
@@ -34,9 +34,8 @@ def check_optimism(policy: Any, *positive: str) -> None:
 def settle_exploration(policy: Any, default: float) -> None:
     """Give `exploration` the value that was chosen for the policy if the user gave none, and refuse what is none."""
     given = default if policy.exploration is None else policy.exploration
-    number = isinstance(given, Real) and not isinstance(given, bool)
-    if not (number and 0 <= float(given) < math.inf):
-        raise InvalidInput(f"exploration must be a number of at least 0, got {given!r}: 1 is the proven width")
+    if given != 0 or isinstance(given, bool):  # none at all is fine
+        given = check_positive("exploration", given)
     object.__setattr__(policy, "exploration", float(given))
 
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
+from private_bandits.checks import check_probability
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.mechanism.moments import MomentScale
@@ -102,7 +103,8 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
         check_optimism(self, "regulariser", "parameter_norm")
         if self.long_actions != "scale":
             raise InvalidInput("long_actions must be 'scale' where contexts are private: an error would tell of them")
-        self.moments(0.0, 1.0)  # refuses a wrong share
+        object.__setattr__(self, "matrix_share", check_probability("matrix_share", self.matrix_share))
+        self.moments(0.0, 1.0)  # refuses one that is too small
 
     @classmethod
     def example(cls, budget: Budget) -> Self:
