@@ -25,6 +25,7 @@ import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentBusy, ClosedDecision
 from private_bandits.ledger import Release
+from private_bandits.policies import Policy
 from tests.storage.kill_worker import HeldAgain
 
 WORKER = Path(__file__).with_name("kill_worker.py")
@@ -38,6 +39,7 @@ TREES = pb.TreeUCB(n_arms=6, budget=pb.NoPrivacy(), horizon=100)  # seven levels
 DIMENSION = 4
 CONTEXTS = pb.AdaCOFUL(dimension=DIMENSION, budget=pb.NoPrivacy(), horizon=10**5, regulariser=1.0, growth=0.02)
 USED_UP = pb.AdaCOFUL(DIMENSION, pb.zCDP(1.0), horizon=1, regulariser=1.0, growth=0.2)  # factors of four releases
+MOMENTS = pb.AdaCOFULPrivate(DIMENSION, pb.zCDP(1.0), growth=0.05)  # contexts are private, and sums are held again
 PHASES = pb.AdaCGOPEVar(actions=np.eye(ARMS), budget=pb.NoPrivacy(), phase_factor=1e-6)  # every action in every phase
 
 
@@ -202,6 +204,26 @@ def check_coordinates(agent: pb.Agent, book: Book, exact: bool) -> None:
     np.testing.assert_allclose(actions, np.diag([book.counts[j] for j in range(DIMENSION)]), atol=1e-6)
 
 
+def check_moments(agent: pb.Agent, book: Book, exact: bool) -> None:
+    """Actions were unit vectors: a person is in one number on the diagonal of the sum of a a', and nowhere off it."""
+    policy = agent.policy
+    assert isinstance(policy, pb.AdaCOFULPrivate)
+    scale = policy.moments(0.0, 1.0)
+    counts = [row.count for row in agent.ledger]
+    (episode,) = bandit_of(agent).private.episodes.values()
+    assert episode.count + sum(counts) == book.counts.total()
+    for part in (episode, *episode.kept):
+        one = round(scale.kappa * part.grid.steps)
+        matrix = np.zeros((DIMENSION, DIMENSION), object)
+        matrix[np.triu_indices(DIMENSION)] = part.dump()["totals"][:-DIMENSION]
+        assert [total % one for total in np.diag(matrix)] == [0] * DIMENSION
+        assert matrix.sum() == np.trace(matrix) == part.count * one
+    state = bandit_of(agent).public.policy  # the policy knows every row
+    assert [row.tolist() for row in state.released.values] == [list(row.values) for row in agent.ledger]
+    assert counts == [policy.memory.length(sum(counts[:j])) for j in range(len(counts))]
+    assert state.rewards == sum(counts)
+
+
 def check_ledger(agent: pb.Agent, book: Book) -> None:
     """Rows without gap, no episode twice, nothing seen taken back."""
     rows = agent.ledger.rows
@@ -288,6 +310,7 @@ def check_phases(agent: pb.Agent) -> None:
         (CONTEXTS.with_budget(pb.zCDP(1.0)), REWARDS_PER_PERSON),
         (HELD_AGAIN, None),
         (USED_UP, None),
+        (MOMENTS, None),
     ],
     ids=[
         "exact sums",
@@ -300,17 +323,18 @@ def check_phases(agent: pb.Agent) -> None:
         "noisy contexts",
         "held again",
         "contexts held again",
+        "private contexts held again",
     ],
 )
 def test_killed_at_any_moment_nothing_told_is_lost_or_counted_twice_and_nothing_seen_is_taken_back(
-    policy: pb.AdaCUCB | pb.AdaCIMED | pb.AdaCGOPEVar | pb.TreeUCB | pb.AdaCOFUL | HeldAgain,
+    policy: Policy[Any],
     limit: int | None,
     kills: int,
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "agent.db"
     exact = isinstance(policy.budget, pb.NoPrivacy)
-    check_totals = check_coordinates if policy.name == CONTEXTS.name else check_sums
+    check_totals = {CONTEXTS.name: check_coordinates, MOMENTS.name: check_moments}.get(policy.name, check_sums)
     check_policy = {DOUBLING.name: check_doubling, REMEMBERS.name: check_memory, PHASES.name: check_phases}.get(
         policy.name
     )
