@@ -81,4 +81,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except pb.errors.InvalidInput as error:
+        raise SystemExit(f"error: {error}") from None

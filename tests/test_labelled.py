@@ -143,3 +143,15 @@ def test_errors_repeat_no_value_of_a_table(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as caught:
         pb.Labelled(tmp_path / "t.csv", "label")
     assert "secret" not in str(caught.value)
+
+
+def test_a_column_of_numbers_with_a_stray_text_is_refused_by_row() -> None:
+    scores: list[object] = [*range(9), "<5"]
+    with pytest.raises(
+        InvalidInput, match=r"'score' holds numbers and 1 texts .* row 9 \\(the first is 0\\)"
+    ) as refusal:
+        pb.Labelled({"score": scores, "right": ["a", "b"] * 5}, "right")
+    assert "<5" not in str(refusal.value), "a cell is somebody's"
+    mostly_texts = ["low", "high", 3, 4] * 5
+    world = pb.Labelled({"score": mostly_texts, "right": ["a", "b", "b", "a"] * 5}, "right")
+    assert len(world.features.context) == 4

@@ -23,6 +23,8 @@ from private_bandits.offline.logs import as_text, described, is_missing, read_co
 CUT = 1.0
 """Standard deviations at which numbers are cut. Noise is for the bound: a wider one drowns most people's numbers.
 docs/real-data.md has the shares for other cuts, on the three tables that it was chosen on."""
+MOST_STRAYS = 0.2
+"""Of the values of a column may be no numbers, for it to be one of numbers that has to be mended."""
 MOST_CATEGORIES = 50
 """Of one column."""
 MOST_DIMENSIONS = 2000
@@ -238,7 +240,7 @@ def _columns_and_answers(table: Any, label: Any) -> tuple[dict[str, _Column], li
     else:
         labels = label
     answers = [None if is_missing(value) else as_text(value).strip() for value in labels]
-    found = {str(name): _column(values) for name, values in columns.items()}
+    found = {str(name): _column(str(name), values) for name, values in columns.items()}
     lengths = {len(answers), *(len(column.values) for column in found.values())}
     if len(lengths) > 1:
         raise InvalidInput(f"columns and labels must be of one length, got {sorted(lengths)}")
@@ -279,7 +281,7 @@ def _is_sequence(given: Any) -> bool:
     return hasattr(given, "__len__") and not isinstance(given, (str, Mapping))
 
 
-def _column(values: Iterable[Any]) -> _Column:
+def _column(name: str, values: Iterable[Any]) -> _Column:
     """Numbers, unless a value is none or pandas says that they are categories."""
     kind = getattr(values, "dtype", None)
     if isinstance(kind, np.dtype) and kind.kind in "iuf":  # what most columns are, in a hundredth of the time
@@ -290,7 +292,19 @@ def _column(values: Iterable[Any]) -> _Column:
     if found is not None:
         return _Numbers(found)
     texts = [None if is_missing(value) else as_text(value).strip() for value in kept]
+    if str(kind) != "category":
+        _refuse_strays(name, texts)
     return _Categories(np.array(texts, object))
+
+
+def _refuse_strays(name: str, texts: Sequence[str | None]) -> None:
+    """Refuse a column of numbers with a few texts among them: each number would become a category."""
+    strays = [i for i, text in enumerate(texts) if text is not None and _numbers([text]) is None]
+    if strays and len(strays) < MOST_STRAYS * (len(texts) - texts.count(None)):
+        raise InvalidInput(
+            f"column {name!r} holds numbers and {len(strays):,} texts that are none, the first in row {strays[0]:,} "
+            "(the first is 0): mend them or leave the cells empty; or, if they are categories, make texts of all"
+        )
 
 
 def _numbers(values: Sequence[Any]) -> Floats | None:

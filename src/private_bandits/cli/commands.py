@@ -95,7 +95,10 @@ def simulate(
     data: Annotated[
         Path | None, typer.Option(help="Contextual: a CSV file of people; the right arm is the label of a row.")
     ] = None,
-    label: Annotated[str | None, typer.Option(help="Contextual: the column of --data that holds the labels.")] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="Contextual: the column of --data that says which arm would have been right for each row."),
+    ] = None,
     components: Annotated[
         int | None,
         typer.Option(help="Contextual: principal components of --data to keep.", show_default="all its columns"),
@@ -219,7 +222,7 @@ def simulate(
         return
     if isinstance(environment, Labelled):
         Console().print(share_table(result, environment))
-        Console().print(table_in_words(environment), soft_wrap=True, markup=False, highlight=False)
+        Console().print(table_in_words(environment, result.horizon), soft_wrap=True, markup=False, highlight=False)
     else:
         Console().print(regret_table(result, references))
     print(f"{result.seconds:.2f} seconds. {result.note[0].upper()}{result.note[1:]}.")

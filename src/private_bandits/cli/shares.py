@@ -29,11 +29,14 @@ def share_table(result: Simulation, world: Labelled) -> Table:
     return table
 
 
-def table_in_words(world: Labelled) -> str:
-    """Return the sizes of a table, and what was left out of it."""
+def table_in_words(world: Labelled, horizon: int) -> str:
+    """Return the sizes of a table, how often its rows come, and what was left out of it."""
     columns = len(world.features.context)
     sizes = f"{world.rows:,} rows, {world.arms} arms (labels), {columns} columns, d = {world.dimension}."
-    return f"{sizes} Left out: {world.left_out}." if world.left_out else sizes
+    often = (
+        f"Each row comes {horizon / world.rows:.3g} times on average: set --horizon to the people that you will have."
+    )
+    return " ".join([sizes, often, *([f"Left out: {world.left_out}."] if world.left_out else [])])
 
 
 def _percent(share: float | None) -> str:

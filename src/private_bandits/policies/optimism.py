@@ -34,9 +34,13 @@ def check_optimism(policy: Any, *positive: str) -> None:
 def settle_exploration(policy: Any, default: float) -> None:
     """Give `exploration` the value that was chosen for the policy if the user gave none, and refuse what is none."""
     given = default if policy.exploration is None else policy.exploration
-    if given != 0 or isinstance(given, bool):  # none at all is fine
-        given = check_positive("exploration", given)
-    object.__setattr__(policy, "exploration", float(given))
+    try:
+        found = 0.0 if given == 0 and not isinstance(given, bool) else check_positive("exploration", given)
+    except InvalidInput:
+        raise InvalidInput(
+            f"exploration must be 0 or a positive number, got {given!r}: {default:g} is usual, 1 is proven"
+        ) from None
+    object.__setattr__(policy, "exploration", found)
 
 
 def noise_tail(dimension: int, x: float) -> float:
