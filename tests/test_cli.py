@@ -321,7 +321,7 @@ def test_a_table_of_ones_own(people: Path) -> None:
     assert done.returncode == 0, done.stderr
     lines = {line.split("  ")[0].strip(): line for line in done.stdout.splitlines()}
     assert "Right recommendations of 400, 2 runs" in done.stdout
-    assert "60 rows, 2 arms (labels), 2 columns, d = 6. Left out: 1 row with missing values" in done.stdout
+    assert "60 rows, 2 arms (labels), 2 columns, d = 6. Each row comes 6.67 times on average" in done.stdout
     assert "columns that never change: same." in done.stdout
     assert "guessing" in lines
     assert "50.0%" in lines["guessing"]
