@@ -296,7 +296,7 @@ def check_phases(agent: pb.Agent) -> None:
         assert state.rewards == [rows[-1].count] * ARMS
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.full)])
+@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.full)])
 @pytest.mark.parametrize(
     ("policy", "limit"),
     [

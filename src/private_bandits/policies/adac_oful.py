@@ -158,8 +158,8 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
 
     @classmethod
     def example(cls, budget: Budget) -> Self:
-        """Two dimensions."""
-        return cls(dimension=2, budget=budget, horizon=1000)
+        """Two dimensions, and a regulariser with which few rewards bring a release."""
+        return cls(dimension=2, budget=budget, horizon=1000, regulariser=0.1)
 
     def start(self, low: float, high: float) -> OFULState:
         """V = lambda I, theta = 0."""
