@@ -52,7 +52,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def rho_text(rho: float) -> str:
-    """Of a heading."""
+    """Return a budget as headings name it."""
     return "no privacy" if math.isinf(rho) else f"rho = {rho:g}"
 
 
@@ -63,7 +63,7 @@ def share_text(shares: Floats) -> str:
 
 
 def print_shares(people: int, runs: int, processes: int) -> None:
-    """What was right of all recommendations."""
+    """Print which share of all recommendations was right."""
     print(f"Right of the first {people:,} recommendations; mean and standard error of {runs} runs.\n")
     rows: dict[str, list[str]] = {}
     for instance in TABLES:
@@ -78,7 +78,7 @@ def print_shares(people: int, runs: int, processes: int) -> None:
 
 
 def title(instance: Instance) -> str:
-    """Of a column."""
+    """Return the heading of a column."""
     return f"{instance.name} (K = {instance.arms}, d = {instance.dimension})"
 
 

@@ -1,4 +1,4 @@
-"""What does privacy cost on real data? Breast cancer: 569 patients, and which of two findings is right for each.
+"""Show what privacy costs on real data: breast cancer, 569 patients, each with one of two findings.
 
 Every patient is a row of a table that comes with scikit-learn. The bandit sees the row, recommends a finding, and is
 told whether that was right. With a budget of zCDP, what it publishes gives nobody's outcome away (AdaCOFUL), or

@@ -105,6 +105,25 @@ def play_stretches(
     return curves, np.array([learner.releases for learner in learners])
 
 
+def play_one_by_one(
+    policies: Sequence[Policy[Any]],
+    environment: Any,
+    horizon: int,
+    checkpoints: Integers,
+    seeds: Seeds,
+    run: int,
+    report: Report = lambda part: None,
+    *,
+    stretches: Callable[[Any, int, Seeds, int], Iterable[Stretch]],
+) -> tuple[Floats, Integers]:
+    """Play one run of the policies on the same steps, which `stretches` draws, each with rewards and noise of its own.
+
+    Regrets, [policy, checkpoint], and how often each policy has released.
+    """
+    learners = [ContextualLearner(policy, environment, seeds, run) for policy in policies]
+    return play_stretches(learners, stretches(environment, horizon, seeds, run), horizon, checkpoints, report)
+
+
 def regret_curves(
     policies: Sequence[Any],
     environment: Any,

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.arrays import Floats, Integers
+from private_bandits.arrays import Integers
 from private_bandits.labelled import Labelled
 from private_bandits.policies import Policy
-from private_bandits.progress import Report
 from private_bandits.simulation import context_runs
-from private_bandits.simulation.context_runs import ContextualLearner, Stretch, play_stretches, refuse_unknown_noise
+from private_bandits.simulation.context_runs import Stretch, refuse_unknown_noise
 from private_bandits.simulation.seeds import Seeds
 
 ROOM = 2**20
@@ -37,23 +36,7 @@ def _stretches(environment: Labelled, horizon: int, seeds: Seeds, run: int) -> I
         yield Stretch(tables[places], np.eye(environment.arms)[environment.answers[seen[places]]])
 
 
-def play_run(
-    policies: Sequence[Policy[Any]],
-    environment: Labelled,
-    horizon: int,
-    checkpoints: Integers,
-    seeds: Seeds,
-    run: int,
-    report: Report = lambda part: None,
-) -> tuple[Floats, Integers]:
-    """One run of the policies on the same rows, each with noise of its own.
-
-    Regrets, [policy, checkpoint], and how often each policy has released.
-    """
-    learners = [ContextualLearner(policy, environment, seeds, run) for policy in policies]
-    return play_stretches(learners, _stretches(environment, horizon, seeds, run), horizon, checkpoints, report)
-
-
+play_run = partial(context_runs.play_one_by_one, stretches=_stretches)
 regret_curves = partial(context_runs.regret_curves, play=play_run)
 
 

@@ -52,7 +52,7 @@ WORLDS: dict[str, Callable[[Experiment, Instance, int], tuple[Any, Given]]] = {
 }
 """The world of each setting."""
 REFERENCES = {"linucb": LinUCB}
-"""What no command offers as a policy, and is run for comparison: it has no budget."""
+"""References that are run for comparison. They have no budget, and no command offers them as policies."""
 
 
 @dataclass(frozen=True)
