@@ -26,9 +26,11 @@ from private_bandits.policies import (
     AdaCGOPE,
     AdaCGOPEEnd,
     AdaCGOPEVar,
+    AdaCHalving,
     AdaCIMED,
     AdaCOFUL,
     AdaCOFULPrivate,
+    AdaCTopTwo,
     AdaCUCB,
     AdaPUCB,
     Estimate,
@@ -41,6 +43,7 @@ from private_bandits.policies import (
     TreeUCB,
 )
 from private_bandits.simulation import Simulation, simulate
+from private_bandits.verdict import Verdict
 
 __version__ = "0.9.0"
 
@@ -51,9 +54,11 @@ __all__ = [
     "AdaCGOPE",
     "AdaCGOPEEnd",
     "AdaCGOPEVar",
+    "AdaCHalving",
     "AdaCIMED",
     "AdaCOFUL",
     "AdaCOFULPrivate",
+    "AdaCTopTwo",
     "AdaCUCB",
     "AdaPUCB",
     "Agent",
@@ -82,6 +87,7 @@ __all__ = [
     "ShariffSheffet",
     "Simulation",
     "TreeUCB",
+    "Verdict",
     "errors",
     "optimal_design",
     "simulate",

@@ -30,6 +30,7 @@ from private_bandits.state import Decision, DecisionCounts, Settings
 from private_bandits.storage.contract import Store, StoreFailed
 from private_bandits.storage.ownership import file_path
 from private_bandits.storage.resuming import AgentFile
+from private_bandits.verdict import Verdict, verdict_on
 from private_bandits.wiring import new_bandit, promise_kept, resumed_bandit
 
 __all__ = ["Agent", "Decision", "bandit_of"]
@@ -237,6 +238,23 @@ class Agent:
         """
         check_probability("delta", delta)
         return self._run(self._look_learned, self._bandit.policy.estimates, delta)
+
+    def verdict(self, delta: float = 0.05) -> Verdict:
+        """Return which arm is best, if that can be said, with the difference of each pair of arms. Looking is free.
+
+        The probability that an arm is ever declared which is worse than another is at most delta, however often one
+        looks and whoever chose the arms, if the rewards of an arm are independent draws from one distribution and
+        arrive whatever they are (`Verdict.conditions`). For linear policies the best action is the one that is left.
+
+        >>> import private_bandits as pb
+        >>> agent = pb.Agent(pb.AdaCIMED(arms=["A", "B"], budget=pb.zCDP(1)), seed=0)
+        >>> print(agent.verdict(delta=0.05))
+        No arm can be called the best yet, with an error probability of 0.05.
+        """
+        check_probability("delta", delta)
+        policy, width = self._bandit.policy, self._bandit.settings.reward_range.width
+        found: Verdict = self._run(self._look_learned, verdict_on, policy, delta, width)
+        return found
 
     def guarantee(self, delta: float | None = None) -> Guarantee:
         """Return what is promised and spent, as rho, as (epsilon, delta) and in words.

@@ -1,9 +1,11 @@
 """One algorithm a file. A policy sees actions and releases, never a reward."""
 
 from private_bandits.policies.adac_gope import AdaCGOPE, AdaCGOPEEnd, AdaCGOPEVar
+from private_bandits.policies.adac_halving import AdaCHalving
 from private_bandits.policies.adac_imed import AdaCIMED
 from private_bandits.policies.adac_oful import AdaCOFUL
 from private_bandits.policies.adac_oful_private import AdaCOFULPrivate
+from private_bandits.policies.adac_top_two import AdaCTopTwo
 from private_bandits.policies.adac_ucb import AdaCUCB
 from private_bandits.policies.adap_ucb import AdaPUCB
 from private_bandits.policies.base import (
@@ -32,9 +34,11 @@ __all__ = [
     "AdaCGOPE",
     "AdaCGOPEEnd",
     "AdaCGOPEVar",
+    "AdaCHalving",
     "AdaCIMED",
     "AdaCOFUL",
     "AdaCOFULPrivate",
+    "AdaCTopTwo",
     "AdaCUCB",
     "AdaPUCB",
     "Combination",

@@ -22,6 +22,7 @@ from private_bandits.errors import InvalidInput, UnsupportedBudget
 from private_bandits.ledger import Release
 from private_bandits.mechanism.factor import Factor
 from private_bandits.mechanism.moments import MomentScale
+from private_bandits.policies.evidence import ArmEvidence
 
 State = TypeVar("State")
 
@@ -232,6 +233,17 @@ class Policy(ABC, Generic[State]):
     @abstractmethod
     def estimates(self, state: State, delta: float) -> list[Estimate]:
         """What the releases say of each arm, right for all arms and times with probability 1 - delta."""
+
+    def evidence(self, state: State) -> list[ArmEvidence] | None:
+        """What a verdict is drawn from, for each arm; None: a verdict is drawn from the intervals of `estimates`.
+
+        For policies whose number of rewards in an arm's j-th release is known beforehand (docs/guarantees.md).
+        """
+        return None
+
+    def only_left(self, state: State, delta: float) -> int | None:
+        """The one action that is left, where dropping the others was right with probability at least 1 - delta."""
+        return None
 
     @abstractmethod
     def load_state(self, data: Mapping[str, Any]) -> State:

@@ -25,6 +25,7 @@ from private_bandits.checks import check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, Variant, check_variant
+from private_bandits.policies.evidence import ArmEvidence, Evidence
 from private_bandits.policies.shortlist import FEW, Shortlist
 from private_bandits.policies.tails import interval, mean_half_width
 from private_bandits.policies.waiting import foremost
@@ -260,6 +261,25 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
             half_width = self.half_width(state, arm, math.log(2 * k * j * (j + 1) / delta)) + state.rounding[arm]
             found.append(interval(arm, name, state.means[arm], half_width, state.last[arm], state.low, state.high))
         return found
+
+    def evidence(self, state: DoublingState) -> list[ArmEvidence] | None:
+        """The last mean of each arm. A subclass that reads releases in another way has to say what they are worth."""
+        if type(self).take is not IndexPolicy.take or type(self).due is not IndexPolicy.due:
+            return None
+        return [self.evidence_of(state, arm) for arm in range(len(state.means))]
+
+    def evidence_of(self, state: DoublingState, arm: int) -> ArmEvidence:
+        """What is known of one arm: a plain mean of `last` rewards, with one noise in it."""
+        return self.plain_evidence(state, arm, state.noise_sd[arm])
+
+    def plain_evidence(self, state: DoublingState, arm: int, peak: float) -> ArmEvidence:
+        """Return the evidence of a plain mean. peak: standard deviation of the largest noise in it."""
+        j, width = state.releases[arm], state.high - state.low
+        if not j:
+            return ()
+        mean, parts = (state.means[arm] - state.low) / width, (state.rounding[arm], state.noise_sd[arm], peak)
+        rounding, sd, largest = (part / width for part in parts)
+        return (Evidence.of_mean(self.budget.noise, mean, rounding, state.last[arm], sd, largest, j * (j + 1)),)
 
     def half_width(self, state: DoublingState, arm: int, log_inv_failure: float) -> float:
         """How far the mean of an arm strays, but for a probability of 2 exp(-log_inv_failure)."""

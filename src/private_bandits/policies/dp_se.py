@@ -15,6 +15,7 @@ from private_bandits.checks import check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Combination, Estimate, FiniteArmsPolicy, checked_horizon
+from private_bandits.policies.evidence import ArmEvidence, Evidence
 from private_bandits.policies.phased_elimination import LONGEST, surviving
 from private_bandits.policies.tails import interval, mean_half_width
 from private_bandits.policies.waiting import foremost
@@ -73,6 +74,16 @@ class EliminationState:
         self._listed = None  # an interrupt below leaves it so
         self._members, self._complete = frozenset(self.active), 0
         self._listed = self.active
+
+
+def planned_for(planned: int, count: int) -> tuple[int, float]:
+    """Return one over the share of doubling number i, and the part that `count` is of planned * 2^i, which holds it.
+
+    >>> planned_for(10, 10), planned_for(10, 30)
+    ((2, 1.0), (12, 0.75))
+    """
+    doublings = max(0, math.ceil(math.log2(count / planned)))
+    return (doublings + 1) * (doublings + 2), count / (planned * 2**doublings)
 
 
 @dataclass(frozen=True)
@@ -216,6 +227,26 @@ class DPSE(FiniteArmsPolicy[EliminationState]):
                 self.budget.noise, count, state.noise_sd[arm], log_inv_failure, state.high - state.low
             )
             found.append(interval(arm, name, mean, half_width + state.rounding[arm], count, state.low, state.high))
+        return found
+
+    def evidence(self, state: EliminationState) -> list[ArmEvidence]:
+        """The last mean of each arm: a union over epochs.
+
+        An arm may have more rewards than planned, and whoever plays arms decides how many. So the planned number is
+        doubled until it holds them, and an epoch's share of delta is split over the doublings.
+        """
+        found: list[ArmEvidence] = []
+        width, kind = state.high - state.low, self.budget.noise
+        for arm, epoch in enumerate(state.epochs):
+            if not epoch:
+                found.append(())
+                continue
+            planned = self.plays(epoch, sum(other >= epoch for other in state.epochs))
+            odds, share = planned_for(planned, state.counts[arm])
+            mean, rounding = (state.means[arm] - state.low) / width, state.rounding[arm] / width
+            sd = state.noise_sd[arm] / width * share
+            own = Evidence.of_mean(kind, mean, rounding, state.counts[arm] / share, sd, sd, epoch * (epoch + 1) * odds)
+            found.append((own._replace(share=share),))
         return found
 
     def load_state(self, data: Mapping[str, Any]) -> EliminationState:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -130,10 +130,26 @@ class GeometricMemory:
 
         first: rewards in the first of them. noise: variance of the noise of each, in squared reward ranges.
         """
-        size = _BLOCK
-        while size < releases:
-            size *= 2
-        return _readings(self.lengths(first, size), noise, self.factor)
+        return readings_of(self, first, noise, releases)
+
+
+class PlannedReleases(Protocol):
+    """How long the episodes of an arm are, and which of them releases hold again."""
+
+    @property
+    def factor(self) -> Factor | None:
+        """The multipliers of earlier episodes."""
+
+    def lengths(self, first: int, releases: int) -> tuple[int, ...]:
+        """Return the new rewards of each of an arm's releases, if its first one has so many."""
+
+
+def readings_of(plan: PlannedReleases, first: int, noise: float, releases: int) -> Readings:
+    """Return how up to `releases` releases of a plan, or more, are read."""
+    size = _BLOCK
+    while size < releases:
+        size *= 2
+    return _readings(plan.lengths(first, size), noise, plan.factor)
 
 
 @lru_cache(maxsize=64)

@@ -16,7 +16,8 @@ from private_bandits.mechanism.factor import HALF_BEFORE, Factor
 from private_bandits.policies.adac_ucb import AdaCUCB
 from private_bandits.policies.base import Variant
 from private_bandits.policies.doubling import DoublingState
-from private_bandits.policies.release_memory import MeanError, combination_weights
+from private_bandits.policies.evidence import ArmEvidence
+from private_bandits.policies.release_memory import MeanError, combination_weights, weighted_evidence
 
 OPENING = 7.5
 """Rewards in an arm's first two releases, about, for a noise of standard deviation one."""
@@ -107,6 +108,16 @@ class TightAdaCUCB(AdaCUCB):
         """Of the mean of all releases."""
         assert isinstance(state, TightState)
         return (state.high - state.low) * math.sqrt(2.0 * state.spread[arm].variance * log_inv_failure)
+
+    def evidence(self, state: DoublingState) -> list[ArmEvidence]:
+        """The mean of all releases of each arm."""
+        assert isinstance(state, TightState)
+        found: list[ArmEvidence] = []
+        for j, mean, rounding, spread in zip(state.releases, state.means, state.rounding, state.spread, strict=True):
+            width = state.high - state.low
+            means = (mean - state.low) / width, rounding / width
+            found.append((weighted_evidence(*means, spread, j * (j + 1)),) if j else ())
+        return found
 
     def load_state(self, data: Mapping[str, Any]) -> TightState:
         """From plain data."""

@@ -324,6 +324,10 @@ class PhasedElimination(LinearPolicy[PhasedState]):
             found.append(interval(arm, name, mean, half_width, state.rewards[arm], state.low, state.high))
         return found
 
+    def only_left(self, state: PhasedState, delta: float) -> int | None:
+        """The only active action. With probability at least 1 - self.delta the best one is never dropped."""
+        return state.active[0] if len(state.active) == 1 and self.delta <= delta else None
+
     def load_state(self, data: Mapping[str, Any]) -> PhasedState:
         """From plain data, in which keys are texts."""
         return PhasedState(**{**data, "plan": {int(arm): planned for arm, planned in data["plan"].items()}})

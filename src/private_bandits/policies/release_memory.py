@@ -12,6 +12,7 @@ strays further than the last release alone, or than a plain mean of some release
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from private_bandits.arrays import Floats
 from private_bandits.mechanism.factor import INDEPENDENT, Factor
+from private_bandits.policies.evidence import Evidence
 
 
 class MeanError(NamedTuple):
@@ -36,6 +38,12 @@ class MeanError(NamedTuple):
     def variance(self) -> Any:
         """Subgaussian, whatever the distribution of the rewards."""
         return self.rewards / 4 + self.noise
+
+
+def weighted_evidence(mean: float, rounding: float, spread: MeanError, odds: float) -> Evidence:
+    """Return what a mean of weighted rewards with Gaussian noise says of an arm, for rewards in [0, 1]."""
+    largest = float(spread.weight)
+    return Evidence(mean, rounding, 1.0 / largest if largest else math.inf, float(spread.noise), odds)
 
 
 class CombinationWeights(NamedTuple):

@@ -22,6 +22,7 @@ from private_bandits.checks import check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.doubling import DoublingState, IndexPolicy
+from private_bandits.policies.evidence import ArmEvidence
 from private_bandits.policies.tails import mean_half_width, noise_half_width
 
 LEAST_ALPHA = 1.01
@@ -137,6 +138,12 @@ class RunningSumPolicy(IndexPolicy):
         each = log_inv_failure + math.log(2)
         of_noise = noise_half_width(noise, n * state.noise_sd[arm], state.largest_noise_sd[arm], each) / n
         return width * math.sqrt(each / (2 * n)) + of_noise
+
+    def evidence(self, state: DoublingState) -> list[ArmEvidence]:
+        """The mean of all rewards of each arm, with the noises of all of its batches."""
+        assert isinstance(state, RunningSumState)
+        peaks = [sd / max(n, 1) for sd, n in zip(state.largest_noise_sd, state.last, strict=True)]
+        return [self.plain_evidence(state, arm, peak) for arm, peak in enumerate(peaks)]
 
     def load_state(self, data: Mapping[str, Any]) -> RunningSumState:
         """From plain data."""

@@ -16,6 +16,7 @@ from private_bandits.ledger import Release
 from private_bandits.mechanism.tree import levels_for
 from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, checked_horizon
 from private_bandits.policies.doubling import unseen_arm
+from private_bandits.policies.evidence import ArmEvidence, Evidence
 from private_bandits.policies.prefix import PrefixSum
 from private_bandits.policies.shortlist import FEW, Shortlist
 from private_bandits.policies.tails import interval, noise_half_width
@@ -169,6 +170,19 @@ class TreeUCB(FiniteArmsPolicy[TreeState]):
             half_width = (state.high - state.low) * math.sqrt(log_inv_failure / (2 * n)) + state.rounding
             half_width += noise_half_width(self.budget.noise, noise_sd, state.noise_sd, log_inv_failure) / n
             found.append(interval(arm, name, state.means[arm], half_width, n, state.low, state.high))
+        return found
+
+    def evidence(self, state: TreeState) -> list[ArmEvidence]:
+        """The mean of all n rewards of each arm: a union over n."""
+        found: list[ArmEvidence] = []
+        width = state.high - state.low
+        for n, mean, sums in zip(state.counts, state.means, state.sums, strict=True):
+            if not n:
+                found.append(())
+                continue
+            peak, kind = state.noise_sd / width / n, self.budget.noise
+            sd, rounding = peak * math.sqrt(sums.noises), state.rounding / width
+            found.append((Evidence.of_mean(kind, (mean - state.low) / width, rounding, n, sd, peak, n * (n + 1)),))
         return found
 
     def dump_state(self, state: TreeState) -> dict[str, Any]:

@@ -23,9 +23,11 @@ from private_bandits.arrays import Floats, Integers
 from private_bandits.labelled import Labelled
 from private_bandits.policies import (
     DPSE,
+    AdaCHalving,
     AdaCIMED,
     AdaCOFUL,
     AdaCOFULPrivate,
+    AdaCTopTwo,
     IndexPolicy,
     LinPriv,
     LinPrivShared,
@@ -115,6 +117,18 @@ def _imed() -> Any:
     return imed
 
 
+def _top_two() -> Any:
+    from private_bandits.simulation import top_two
+
+    return top_two
+
+
+def _halving() -> Any:
+    from private_bandits.simulation import halving
+
+    return halving
+
+
 def _elimination() -> Any:
     from private_bandits.simulation import elimination
 
@@ -172,6 +186,8 @@ def _labelled_steps() -> Any:
 DOUBLING = Engine(_finite, seconds_a_run=1e-4)
 RUNNING_SUMS = Engine(_running_sums, seconds_a_run=1e-3)
 REMEMBERING = Engine(_imed, seconds_a_run=3e-4)
+TOP_TWO = Engine(_top_two, seconds_a_run=3e-3)
+HALVING = Engine(_halving, seconds_a_run=1e-4)
 ELIMINATION = Engine(_elimination, seconds_a_run=1e-4)
 PHASES = Engine(_linear, seconds_a_run=3e-3)
 TREES = Engine(_trees, seconds_a_step=1e-7, steps=STEPS)
@@ -204,6 +220,8 @@ SERVED: dict[type, Served] = {
     IndexPolicy: _INDEX,
     RunningSumPolicy: _RUNNING_SUM,
     AdaCIMED: Served(REMEMBERING, None),
+    AdaCTopTwo: Served(TOP_TWO, None),
+    AdaCHalving: Served(HALVING, None),
     PhasedElimination: Served(PHASES),
     DPSE: Served(ELIMINATION),
     TreeUCB: Served(TREES),

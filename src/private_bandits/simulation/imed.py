@@ -1,18 +1,14 @@
-"""AdaC-IMED: an episode's reward sum is one draw, and all releases of an arm are read with weights from a table.
-
-All runs of all policies advance together, an episode at a time, as for other index policies (finite.py).
-"""
+"""AdaC-IMED: what is released of arms is in remembering.py; here is the choice among them, for all runs at once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from private_bandits.arrays import Floats, Integers
 from private_bandits.environments import FiniteEnvironment
-from private_bandits.mechanism.factor import INDEPENDENT, Factor
 from private_bandits.policies.adac_imed import AdaCIMED
 from private_bandits.policies.imed_index import (
     LARGEST_MEAN,
@@ -23,67 +19,27 @@ from private_bandits.policies.imed_index import (
     costs_and_slopes,
 )
 from private_bandits.progress import Report
-from private_bandits.simulation.finite import Runs, curves_of
-from private_bandits.simulation.simulated_noise import release_variance
+from private_bandits.simulation.finite import curves_of
+from private_bandits.simulation.remembering import RememberedReleases
 
 
-class RememberedReleases(Runs):
-    """Policies that read all releases of an arm, however many episodes these hold again.
-
-    The j-th release of an arm is of the same number of rewards in every run, so how it is read is in a table by j.
-    """
+class ImedRuns(RememberedReleases):
+    """Runs that play the arm of the least index."""
 
     policies: Sequence[AdaCIMED]
+    by_run: ClassVar[tuple[str, ...]] = ("beta",)
+    by_arm_and_run: ClassVar[tuple[str, ...]] = ("costs", "slopes", "at")
 
     def __init__(self, *settings: Any) -> None:
         super().__init__(*settings)
-        runs, (total, arms) = len(self.row) // len(self.policies), self.means.shape
-        taps = max(len(_factor(policy).multipliers) for policy in self.policies)
-        tables = [_Table(policy, self.horizon, taps - 1) for policy in self.policies]
-        self.lengths = np.concatenate([table.lengths for table in tables])
-        self.read = np.concatenate([table.read for table in tables], axis=1)
-        self.carried = np.concatenate([table.carried for table in tables])
-        self.again = np.repeat([table.again for table in tables], runs, axis=0)
-        self.beta = np.repeat([policy.beta for policy in self.policies], runs)
-        # The table of each row begins here. [arm, run]: what is done to all runs at once is fast then.
-        ends = np.cumsum([len(table.lengths) for table in tables])
-        self.begin = np.repeat([0, *ends[:-1]], runs)
-        self.means = np.zeros((arms, total))
-        self.done = np.zeros((arms, total), dtype=np.int64)
-        self.rewards, self.noise, self.logs = (np.ones((arms, total)) for _ in range(3))
-        # What the next releases hold of the rewards so far, less what is not new in it.
-        self.before = np.zeros((arms, total, taps - 1))
+        self.beta = np.repeat([policy.beta for policy in self.policies], len(self.row) // len(self.policies))
         # J of each arm and its slope in q, as they were last computed, for this q; zeros since the arm's last release.
-        self.costs, self.slopes, self.at = (np.zeros((arms, total)) for _ in range(3))
-
-    def leave_out_finished(self) -> None:
-        """Once they are a quarter of all."""
-        left = np.flatnonzero(self.time < self.horizon)
-        if 4 * len(left) > 3 * len(self.row):
-            return
-        for name in ("run", "time", "regret", "beta", "begin", "again"):
-            setattr(self, name, getattr(self, name)[left])
-        for name in ("means", "done", "rewards", "noise", "logs", "costs", "slopes", "at", "before"):
-            setattr(self, name, getattr(self, name)[:, left])
-        self.row = np.arange(len(left))
-
-    def next_length(self, arm: Integers) -> Integers:
-        """From the table."""
-        return np.asarray(self.lengths[self.begin + self.done[arm, self.row]])
+        self.costs, self.slopes, self.at = (np.zeros(self.means.shape) for _ in range(3))
 
     def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
-        """What is new in the release moves the arm's mean, which is in reward ranges above the lowest reward."""
-        here = (arm, self.row)
-        place = self.begin + self.done[here]
-        gain, slope, self.rewards[here], self.noise[here], self.logs[here] = self.read[:, place]
-        sums, before, mean = (sums - self.low * count) / self.width, self.before[here], self.means[here]
-        new = sums + noise / self.width + (before[:, 0] if before.size else 0.0)
-        self.means[here] = mean + gain * (new - slope * mean)
-        later = self.again * sums[:, None] - self.carried[place] * new[:, None]
-        later[:, :-1] += before[:, 1:]
-        self.before[here] = later
-        self.costs[here] = self.slopes[here] = 0.0
-        self.done[here] += count > 0  # a run that is over stays where it is
+        """Forget the arm's cost as well."""
+        super().learn(arm, count, sums, noise)
+        self.costs[arm, self.row] = self.slopes[arm, self.row] = 0.0
 
     def choose(self) -> Integers:
         """Find the arm of the least index, with J computed only where bounds below it leave the choice open.
@@ -103,33 +59,6 @@ class RememberedReleases(Runs):
         return np.asarray((index <= index.min(axis=0) + TIE).argmax(axis=0))
 
 
-class _Table:
-    """How one policy plays and reads an arm, by the number of the release, if all rewards are in time.
-
-    read: gain and slope of what is new in the release; then of the mean that it leads to the rewards that it is worth,
-    its noise, and the log of the rewards in it. again, carried: of the release, in each of those that follow.
-    """
-
-    def __init__(self, policy: AdaCIMED, horizon: int, later: int) -> None:
-        memory, total, releases = policy.memory, 0, 1
-        while total < horizon:  # one more than an arm can have: the place of a run that is over
-            total, releases = total + memory.length(total), releases + 1
-        found = memory.readings(memory.opening, release_variance(policy), releases + later).combination
-        self.lengths = np.array(memory.lengths(memory.opening, releases))
-        with np.errstate(divide="ignore"):
-            worth = 1.0 / found.spread.rewards
-        logs = np.log(np.cumsum(self.lengths))
-        self.read = np.array(
-            [part[:releases] for part in (found.gain, found.slope, worth, found.spread.noise)] + [logs]
-        )
-        self.again = _factor(policy).matrix(later + 1)[1:, 0]
-        self.carried = np.array([found.carried[j + 1 : j + 1 + later, j] for j in range(releases)])
-
-
-def _factor(policy: AdaCIMED) -> Factor:
-    return policy.factor or INDEPENDENT
-
-
 def regret_curves(
     policies: Sequence[AdaCIMED],
     environment: FiniteEnvironment,
@@ -140,4 +69,4 @@ def regret_curves(
     report: Report,
 ) -> Floats:
     """Regret of every policy and run at the checkpoints: an array [policy, run, checkpoint]."""
-    return curves_of(RememberedReleases(policies, environment, horizon, runs, generators), checkpoints, report)
+    return curves_of(ImedRuns(policies, environment, horizon, runs, generators), checkpoints, report)

@@ -1,0 +1,63 @@
+"""AdaC-Halving: what is released of arms is in remembering.py; here are the rounds of all runs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from private_bandits.arrays import Floats, Integers
+from private_bandits.environments import FiniteEnvironment
+from private_bandits.policies.adac_halving import AdaCHalving
+from private_bandits.progress import Report
+from private_bandits.simulation.finite import curves_of
+from private_bandits.simulation.remembering import RememberedReleases
+
+
+class HalvingRuns(RememberedReleases):
+    """Runs that play every active arm once a round, and go on with the better half of them.
+
+    round: its number in each run. active: whether an arm is in it. fresh: the mean of the arm's last release alone.
+    """
+
+    policies: Sequence[AdaCHalving]
+    by_run: ClassVar[tuple[str, ...]] = ("round",)
+    by_arm_and_run: ClassVar[tuple[str, ...]] = ("active", "fresh")
+
+    def __init__(self, *settings: Any) -> None:
+        super().__init__(*settings)
+        self.round = np.zeros(len(self.row), dtype=np.int64)
+        self.active = np.ones(self.means.shape, dtype=bool)
+        self.fresh = np.zeros(self.means.shape)
+        self.kept = [(arms + 1) // 2 for arms, _ in self.policies[0].rounds]  # the same for every policy
+
+    def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
+        """Keep the mean of the release by itself too."""
+        super().learn(arm, count, sums, noise)
+        self.fresh[arm, self.row] = (sums + noise) / np.maximum(count, 1)
+
+    def choose(self) -> Integers:
+        """Return the first active arm that is not released in this round; where all are, the next round begins."""
+        for number, kept in enumerate(self.kept):
+            over = np.flatnonzero((self.round == number) & (~self.active | (self.done > number)).all(axis=0))
+            ranks = np.where(self.active[:, over], -self.fresh[:, over], np.inf).argsort(axis=0, kind="stable")
+            self.active[:, over] = False
+            self.active[ranks[:kept], over] = True
+            self.round[over] += 1
+        ended = self.round == len(self.kept)
+        pending = self.active & ((self.done <= self.round) | ended)
+        return np.asarray(pending.argmax(axis=0))
+
+
+def regret_curves(
+    policies: Sequence[AdaCHalving],
+    environment: FiniteEnvironment,
+    horizon: int,
+    runs: int,
+    checkpoints: Integers,
+    generators: Sequence[np.random.Generator],
+    report: Report,
+) -> Floats:
+    """Regret of every policy and run at the checkpoints: an array [policy, run, checkpoint]."""
+    return curves_of(HalvingRuns(policies, environment, horizon, runs, generators), checkpoints, report)

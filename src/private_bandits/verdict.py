@@ -1,0 +1,210 @@
+"""The verdict: which arm is best, drawn from releases alone, and right however often one looks.
+
+The arm of the largest mean is declared the winner once it costs too much to believe that any other arm is as good
+(policies/evidence.py). docs/guarantees.md has the proof, and docs/looking.md says in plain words why looking is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from private_bandits.arrays import Floats
+from private_bandits.errors import InvalidInput
+from private_bandits.mechanism.rewards import RewardRange
+from private_bandits.policies import Estimate, Policy
+from private_bandits.policies.evidence import ArmEvidence, declared, interval_of, surpluses
+
+_HALVINGS = 40
+"""Of the interval in which the end of a difference's interval is looked for."""
+
+CONDITIONS = (
+    "an arm's rewards are drawn from one distribution, independently of each other and of other arms' rewards",
+    "whether and when a reward arrives does not depend on its value",
+)
+"""What a verdict on finite arms assumes. Nothing is assumed of who chose the arms, or when one looked or stopped."""
+LINEAR_CONDITIONS = (
+    "the mean reward of an action is linear in it",
+    "which actions were played, and which rewards arrived, does not depend on rewards that were not yet released",
+)
+"""What a verdict on linear actions assumes."""
+
+
+class Difference(NamedTuple):
+    """How much better one arm is than another, in the units of the rewards: what was seen, and an interval."""
+
+    first: str
+    second: str
+    mean: float | None
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which arm is best, if that can be said.
+
+    winner: its name; None: nothing can be said yet. action: its index. delta: the probability that a wrong arm is ever
+    declared, at any time, is at most this. Of arms that tie exactly either may be declared. conditions: what that
+    assumes. differences: of all pairs of arms. With probability at least 1 - delta, all of their intervals are right
+    at all times together.
+    """
+
+    winner: str | None
+    action: int | None
+    delta: float
+    conditions: tuple[str, ...]
+    _evidence: _Intervals | _Costs = field(repr=False, compare=False)
+
+    @cached_property
+    def differences(self) -> list[Difference]:
+        """The difference of each pair of arms, the earlier one first, with its interval."""
+        return self._evidence.differences(self.delta)
+
+    def difference(self, first: str, second: str) -> Difference:
+        """Return how much better one arm is than another, both by name."""
+        for found in self.differences:
+            if (found.first, found.second) == (first, second):
+                return found
+            if (found.second, found.first) == (first, second):
+                mean = None if found.mean is None else -found.mean
+                return Difference(first, second, mean, -found.high, -found.low)
+        raise KeyError(f"there is no pair of arms {first!r} and {second!r}")
+
+    def __str__(self) -> str:
+        if self.winner is None:
+            return f"No arm can be called the best yet, with an error probability of {self.delta:g}."
+        return f"{self.winner} is the best arm. Such a verdict is wrong with a probability of at most {self.delta:g}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict as plain data."""
+        pairs = [pair._asdict() for pair in self.differences]
+        plain = {"winner": self.winner, "action": self.action, "delta": self.delta}
+        return plain | {"conditions": list(self.conditions), "differences": pairs}
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """Evidence of arms that is read as costs of belief."""
+
+    names: tuple[str, ...]
+    width: float
+    arms: Sequence[ArmEvidence]
+
+    @cached_property
+    def means(self) -> list[float | None]:
+        """The latest mean of each arm, for rewards in [0, 1]."""
+        return [float(known[-1].mean) if known else None for known in self.arms]
+
+    def winner(self, delta: float) -> int | None:
+        """Return the arm of the largest mean, if no other can be as good."""
+        return declared(self.arms, delta)
+
+    def differences(self, delta: float) -> list[Difference]:
+        """Return the interval of each pair: two ordered pairs, with their shares of delta each."""
+        k = len(self.arms)
+        known = [(i, j) for i in range(k) for j in range(k) if i != j and self.arms[i] and self.arms[j]]
+        lows = dict(zip(known, self._lows(known, k * (k - 1) / delta).tolist(), strict=True)) if known else {}
+        found = []
+        for i in range(k):
+            for j in range(i + 1, k):
+                first, second = self.means[i], self.means[j]
+                mean = None if first is None or second is None else (first - second) * self.width
+                low, high = self.width * lows.get((i, j), -1.0), -self.width * lows.get((j, i), -1.0)
+                found.append(Difference(self.names[i], self.names[j], mean, low, high))
+        return found
+
+    def _lows(self, pairs: Sequence[tuple[int, int]], odds: float) -> Floats:
+        """Return the largest lead, up to a tiny part, that excludes every smaller one."""
+        low = np.full(len(pairs), -1.0)
+        high = np.array([float(self.arms[i][-1].mean) - float(self.arms[j][-1].mean) for i, j in pairs])
+        high = np.clip(high, -1.0, 1.0)
+        known = [(self.arms[i], self.arms[j]) for i, j in pairs]
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            excluded = surpluses(known, middle, odds) >= 0.0
+            low, high = np.where(excluded, middle, low), np.where(excluded, high, middle)
+        return low
+
+
+@dataclass(frozen=True)
+class _Intervals:
+    """Evidence of arms that is read as intervals that hold together."""
+
+    estimates: Sequence[Estimate]
+    left: int | None = None
+    """The one action that the policy has left, if it may be declared for that."""
+
+    def winner(self, delta: float) -> int | None:
+        """Return the action that is left; or else the one whose interval is above all others."""
+        if self.left is not None or len(self.estimates) == 1:
+            return 0 if self.left is None else self.left
+        best = max(self.estimates, key=lambda found: found.low)
+        others = (found.high for found in self.estimates if found.action != best.action)
+        return best.action if best.mean is not None and best.low > max(others) else None
+
+    def differences(self, delta: float) -> list[Difference]:
+        """Return what the intervals of two arms say of their difference."""
+        return list(self._pairs())
+
+    def _pairs(self) -> Iterator[Difference]:
+        for place, first in enumerate(self.estimates):
+            for second in self.estimates[place + 1 :]:
+                known = first.mean is not None and second.mean is not None
+                mean = first.mean - second.mean if known else None  # type: ignore[operator]
+                yield Difference(first.arm, second.arm, mean, first.low - second.high, first.high - second.low)
+
+
+def verdict_on(
+    state: Any, policy: Policy[Any], delta: float, width: float, closing: Sequence[ArmEvidence] | None = None
+) -> Verdict:
+    """Draw a verdict from what a policy has learned. width: of the reward range. closing: what is known at the end.
+
+    Where a policy does not say what its releases are worth, the intervals of `estimates` decide.
+    """
+    names = policy.arm_names
+    if not names:
+        raise InvalidInput(
+            f"{type(policy).__name__} has other actions at every step, so that none is the best: "
+            "predict(actions) says how good each action is"
+        )
+    known = policy.evidence(state) if closing is None else closing
+    if known is not None:
+        return _declared(names, _Costs(names, width, known), delta, CONDITIONS)
+    conditions = LINEAR_CONDITIONS if policy.setting == "linear" else CONDITIONS
+    found = _Intervals(policy.estimates(state, delta), policy.only_left(state, delta))
+    return _declared(names, found, delta, conditions)
+
+
+def _declared(names: tuple[str, ...], evidence: _Intervals | _Costs, delta: float, conditions: Any) -> Verdict:
+    winner = evidence.winner(delta)
+    return Verdict(None if winner is None else names[winner], winner, delta, conditions, evidence)
+
+
+def estimates_of(
+    names: tuple[str, ...],
+    bounds: RewardRange,
+    arms: Sequence[ArmEvidence],
+    counts: Sequence[int],
+    delta: float,
+) -> list[Estimate]:
+    """Return the mean of each arm with an interval, from evidence. bounds: of the rewards. counts: rewards of each arm.
+
+    With probability at least 1 - delta they hold for all arms at all times together.
+    """
+    low, high = bounds.low, bounds.high
+    found = []
+    for arm, (name, known) in enumerate(zip(names, arms, strict=True)):
+        if not known:
+            found.append(Estimate(arm, name, None, low, high, 0))
+            continue
+        ends = [interval_of(way, len(names) * way.odds / delta) for way in known]
+        least, most = max(end[0] for end in ends), min(end[1] for end in ends)
+        mean = min(max(float(known[-1].mean), least), most) if least <= most else float(known[-1].mean)
+        middle, below, above = (low + (high - low) * part for part in (mean, least, most))
+        found.append(Estimate(arm, name, middle, below, max(below, above), counts[arm]))
+    return found
