@@ -30,7 +30,7 @@ from private_bandits.state import Decision, DecisionCounts, Settings
 from private_bandits.storage.contract import Store, StoreFailed
 from private_bandits.storage.ownership import file_path
 from private_bandits.storage.resuming import AgentFile
-from private_bandits.verdict import Verdict, verdict_on
+from private_bandits.verdict import Verdict, estimates_on, verdict_on
 from private_bandits.wiring import new_bandit, promise_kept, resumed_bandit
 
 __all__ = ["Agent", "Decision", "bandit_of"]
@@ -199,6 +199,21 @@ class Agent:
         """Close a decision whose reward will never come. Its play is recommended again where it was planned."""
         self._run(self._bandit.give_up, decision)
 
+    def finish(self) -> int:
+        """Release what is unreleased, once and like any other release, and take no rewards any more.
+
+        All rewards told are in `estimates` and `verdict` then, which are right although one stopped when one liked
+        (docs/guarantees.md). Returns how many rewards the closing releases hold. Decisions that are open stay open in
+        `counts`. Finishing again does nothing.
+
+        >>> import private_bandits as pb
+        >>> agent = pb.Agent(pb.AdaCIMED(arms=["A", "B"], budget=pb.zCDP(0.1)))
+        >>> agent.tell(agent.ask(), reward=1.0)
+        >>> agent.finish(), [found.rewards for found in agent.estimates()], agent.ledger.total <= 0.1
+        (1, [1, 0], True)
+        """
+        return self._run(self._bandit.finish)
+
     def warm_start(self, log: Any, *, arm: Column = "arm", reward: str = "reward", person: str = "person") -> int:
         """Learn from a log of past rewards, before the first ask. Returns how many were taken.
 
@@ -233,11 +248,12 @@ class Agent:
         """Return each arm's mean with an interval, from releases only.
 
         With probability at least 1 - delta the intervals of all arms are right at all times together, if the
-        rewards of an arm share one mean whatever happened before. Where actions are new at each step there are no arms,
-        and the list is empty: see `learned`.
+        rewards of an arm share one mean whatever happened before. After `finish` all rewards told are in them. Where
+        actions are new at each step there are no arms, and the list is empty: see `learned`.
         """
         check_probability("delta", delta)
-        return self._run(self._look_learned, self._bandit.policy.estimates, delta)
+        found: list[Estimate] = self._run(self._conclude, estimates_on, delta)
+        return found
 
     def verdict(self, delta: float = 0.05) -> Verdict:
         """Return which arm is best, if that can be said, with the difference of each pair of arms. Looking is free.
@@ -252,9 +268,15 @@ class Agent:
         No arm can be called the best yet, with an error probability of 0.05.
         """
         check_probability("delta", delta)
-        policy, width = self._bandit.policy, self._bandit.settings.reward_range.width
-        found: Verdict = self._run(self._look_learned, verdict_on, policy, delta, width)
+        found: Verdict = self._run(self._conclude, verdict_on, delta)
         return found
+
+    def _conclude(self, conclude: Callable[..., T], delta: float) -> T:
+        """Draw a conclusion from what the policy has learned, and from the closing releases if there are any."""
+        bandit = self._bandit
+        return self._look_learned(
+            lambda state: conclude(state, bandit.policy, delta, bandit.settings.reward_range, bandit.closing())
+        )
 
     def guarantee(self, delta: float | None = None) -> Guarantee:
         """Return what is promised and spent, as rho, as (epsilon, delta) and in words.

@@ -10,11 +10,12 @@ Guaranteed: everything that it says depends on rewards only through `Door.releas
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from private_bandits.arguments import as_action, check_person, check_played, parsed_id, told_parts
 from private_bandits.checks import whole_number
 from private_bandits.errors import (
+    AgentFinished,
     CapacityExceeded,
     ClosedDecision,
     InvalidInput,
@@ -22,7 +23,7 @@ from private_bandits.errors import (
     PrivateBanditsError,
     UnknownDecision,
 )
-from private_bandits.learning import Learning
+from private_bandits.learning import NO_END, Learning
 from private_bandits.ledger import Release
 from private_bandits.mechanism.composition import Outgoing
 from private_bandits.mechanism.episode import Episode, OpenCounts
@@ -39,6 +40,7 @@ from private_bandits.state import (
     Records,
     Settings,
 )
+from private_bandits.verdict import Closing
 
 Told = tuple[OpenDecision, int, int]
 """A checked reward on its way into a sum: the decision, the action played, the reward on the grid."""
@@ -82,6 +84,7 @@ class Bandit(Learning):
         self.unlearned: list[Release] = []
         """Releases that are drawn, and not seen by anyone yet."""
         self.unfinished = False
+        self._closing: Closing | None = None  # read once: nothing follows it
         self._midway = False  # whether a reward is taken, or a release written, in part
         self._names = self.policy.arm_names
         self._numbers = {name: number for number, name in enumerate(self._names)}
@@ -104,6 +107,8 @@ class Bandit(Learning):
         """Make the next decision, or a list of n."""
         if self.ended is not None or self.unfinished:
             self.refuse()
+        if self.public.ended.closing_from:
+            self.refuse_finished()
         who = None if self._limit is None else self.hashed_person(person)
         count = None if n is None else whole_number("n", n, 1)
         offered = None
@@ -157,6 +162,8 @@ class Bandit(Learning):
         """Take the reward of a decision, and release and learn what it completes."""
         if self.ended is not None or self.unfinished:
             self.refuse()
+        if self.public.ended.closing_from:
+            self.refuse_finished()
         told = self._check_told(decision, reward, played)
         self.check_running()  # once more, as in ask
         self.unfinished = self._lasting
@@ -173,6 +180,8 @@ class Bandit(Learning):
         Returns the refusal of the first that could not be taken, if there is one. Those before it are taken.
         """
         self.check_running()
+        if self.finished:
+            self.refuse_finished()
         batch = self._checked_batch(items)
         seen: set[str] = set()
         for decision, _, _ in batch:
@@ -401,6 +410,57 @@ class Bandit(Learning):
                 return other
         return error
 
+    # Finishing.
+
+    def finish(self) -> int:
+        """Release what is unreleased, each sum once and like any other, and take no rewards any more.
+
+        Returns how many rewards that were. Where no noise can be drawn, what was drawn before is kept, no reward is
+        taken, and finishing again releases the rest.
+        """
+        self.check_running()
+        waiting = {key: episode for key, episode in sorted(self.private.episodes.items()) if episode.count}
+        if self.finished and not waiting:
+            return 0
+        ready = [self.door.composition.compose(episode) for episode in waiting.values()]
+        self.encode_before_draw()
+        self.unfinished = True
+        ended = self.public.ended
+        self._closing = None
+        ended.closing_from = ended.closing_from or len(self.door.account) + 1
+        failed: NoiseFailed | None = None
+        for whole in ready:
+            try:
+                self._drawn(self.release(whole))
+            except NoiseFailed as error:
+                failed = error.with_traceback(None)
+                break
+        if self.unlearned:
+            self.settle()
+        elif self._lasting:
+            self.records.keep_releases(self.public)
+        if failed is not None:
+            self.unfinished = False  # nothing is half done
+            raise failed
+        self.closing()  # read now: it can be looked at when the records are closed, too
+        self.unfinished = self._lasting
+        return sum(episode.count for episode in waiting.values())
+
+    def closing(self) -> Closing | None:
+        """Return the whole ledger, and where its closing releases begin; None before the end."""
+        if not self.finished:
+            return None
+        if self._closing is None:
+            self._closing = Closing(self.records.releases(1, NO_END), self.public.ended.closing_from)
+        return self._closing
+
+    def refuse_finished(self) -> NoReturn:
+        """Say that no reward is taken any more."""
+        raise AgentFinished(
+            "the agent is finished: its closing release is made, and it makes no decisions and takes no rewards any "
+            "more. Its estimates, verdict and ledger stay; for new rewards make a new agent"
+        )
+
     # Starting from a log.
 
     def start_from(self, rows: Sequence[LoggedReward], over_limit: int, dropped: int) -> None:
@@ -409,6 +469,8 @@ class Bandit(Learning):
         over_limit, dropped: how many other rows the log had, which were not taken.
         """
         self.check_running()
+        if self.finished:
+            self.refuse_finished()
         public = self.public
         if public.asked:
             raise InvalidInput(

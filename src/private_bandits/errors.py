@@ -45,6 +45,10 @@ class AgentClosed(PrivateBanditsError, RuntimeError):
     """The agent was closed, belongs to another process, or stopped after its file could not be written."""
 
 
+class AgentFinished(PrivateBanditsError, RuntimeError):
+    """The agent was finished: its closing release is made, and it takes no rewards any more."""
+
+
 class AgentBusy(PrivateBanditsError, BlockingIOError):
     """Somebody else's turn: the file is another agent's, or a call came from within a call of the same thread.
 

@@ -38,8 +38,12 @@ class Learning:
         """Let the policy learn a release. It is in the ledger for good by now, whatever the policy makes of it.
 
         Were it not, a policy that fails at some values and not at others would choose among draws, and the choice
-        would tell of rewards that no row charges.
+        would tell of rewards that no row charges. A closing release holds fewer rewards than a policy with arms planned
+        for: what it says is read from the ledger (closing.py).
         """
+        if self.is_closing(row) and self.policy.arm_names:
+            self._learned = row.number
+            return
         failure: BaseException | None = None
         try:
             self.policy.learn(self.public.policy, row, self.public.asked + 1)
@@ -48,6 +52,15 @@ class Learning:
         if failure is not None:
             self._fail(f"at release {row.number}", failure)
         self._learned = row.number
+
+    @property
+    def finished(self) -> bool:
+        """Whether the closing release was made, so that no reward is taken any more."""
+        return self.public.ended.closing_from > 0
+
+    def is_closing(self, row: Release) -> bool:
+        """Whether a release is one of those that closed the bandit."""
+        return 0 < self.public.ended.closing_from <= row.number
 
     @property
     def has_unsaved_learning(self) -> bool:

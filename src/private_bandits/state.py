@@ -163,6 +163,7 @@ class Endings:
     """Counts decisions that ended otherwise than by a reward that was taken. Public.
 
     unknown: decisions up to number unknown_up_to that were closed by a version which did not note how.
+    closing_from: the number of the first release that closes the bandit, or that would; 0: the bandit is not finished.
     """
 
     given_up: int = 0
@@ -171,6 +172,7 @@ class Endings:
     dropped: int = 0
     unknown: int = 0
     unknown_up_to: int = 0
+    closing_from: int = 0
 
     def count(self, ending: Ending, more: int = 1) -> None:
         """Count decisions that ended so."""

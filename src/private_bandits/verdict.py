@@ -15,6 +15,7 @@ import numpy as np
 
 from private_bandits.arrays import Floats
 from private_bandits.errors import InvalidInput
+from private_bandits.ledger import Release
 from private_bandits.mechanism.rewards import RewardRange
 from private_bandits.policies import Estimate, Policy
 from private_bandits.policies.evidence import ArmEvidence, declared, interval_of, surpluses
@@ -159,10 +160,60 @@ class _Intervals:
                 yield Difference(first.arm, second.arm, mean, first.low - second.high, first.high - second.low)
 
 
+@dataclass(frozen=True)
+class Closing:
+    """The end of a bandit: its whole ledger, and the number of the first closing release."""
+
+    rows: Sequence[Release]
+    first: int
+
+    def evidence(self, policy: Policy[Any], state: Any) -> list[ArmEvidence] | None:
+        """What is known of each arm at the end."""
+        return policy.final_evidence(state, self.rows, self.first)
+
+    def counts(self, arms: int) -> list[int]:
+        """Return how many rewards of each arm were released."""
+        found = [0] * arms
+        for row in self.rows:
+            for arm, count in zip(row.keys, row.counts, strict=True):
+                found[arm] += count
+        return found
+
+
+def estimates_on(
+    state: Any, policy: Policy[Any], delta: float, bounds: RewardRange, closing: Closing | None
+) -> list[Estimate]:
+    """Return each arm's mean with an interval; after the end from all releases, the closing ones included.
+
+    For linear policies a closing release says something of its own action, and the phases before of all: half of delta
+    is for each, and both intervals hold.
+    """
+    names = policy.arm_names
+    known = None if closing is None or not names else closing.evidence(policy, state)
+    if known is None or closing is None:
+        return policy.estimates(state, delta)
+    if policy.setting != "linear":
+        return estimates_of(names, bounds, known, closing.counts(len(names)), delta)
+    last = [row for row in closing.rows if row.number >= closing.first]
+    own = estimates_of(names, bounds, known, Closing(last, closing.first).counts(len(names)), delta / 2)
+    return [_both(*pair) for pair in zip(policy.estimates(state, delta / 2), own, strict=True)]
+
+
+def _both(before: Estimate, closing: Estimate) -> Estimate:
+    """Return what two intervals say that both hold, with the mean of the narrower one."""
+    if closing.mean is None:
+        return before
+    narrower = min((before, closing), key=lambda found: (found.mean is None, found.high - found.low))
+    low, high = max(before.low, closing.low), min(before.high, closing.high)
+    assert narrower.mean is not None
+    mean = min(max(narrower.mean, low), high) if low <= high else narrower.mean
+    return Estimate(before.action, before.arm, mean, low, max(low, high), before.rewards + closing.rewards)
+
+
 def verdict_on(
-    state: Any, policy: Policy[Any], delta: float, width: float, closing: Sequence[ArmEvidence] | None = None
+    state: Any, policy: Policy[Any], delta: float, bounds: RewardRange, closing: Closing | None = None
 ) -> Verdict:
-    """Draw a verdict from what a policy has learned. width: of the reward range. closing: what is known at the end.
+    """Draw a verdict from what a policy has learned, and from the closing releases where there are any.
 
     Where a policy does not say what its releases are worth, the intervals of `estimates` decide.
     """
@@ -172,11 +223,13 @@ def verdict_on(
             f"{type(policy).__name__} has other actions at every step, so that none is the best: "
             "predict(actions) says how good each action is"
         )
-    known = policy.evidence(state) if closing is None else closing
+    linear = policy.setting == "linear"
+    known = policy.evidence(state) if closing is None or linear else closing.evidence(policy, state)
     if known is not None:
-        return _declared(names, _Costs(names, width, known), delta, CONDITIONS)
-    conditions = LINEAR_CONDITIONS if policy.setting == "linear" else CONDITIONS
-    found = _Intervals(policy.estimates(state, delta), policy.only_left(state, delta))
+        return _declared(names, _Costs(names, bounds.width, known), delta, CONDITIONS)
+    conditions = LINEAR_CONDITIONS if linear else CONDITIONS
+    left = policy.only_left(state, delta)
+    found = _Intervals(estimates_on(state, policy, delta, bounds, closing), left)
     return _declared(names, found, delta, conditions)
 
 

@@ -241,6 +241,17 @@ class Policy(ABC, Generic[State]):
         """
         return None
 
+    def planned(self, state: State, key: int) -> int | None:
+        """How many rewards the next release of the sum `key` would have; None: that is not known beforehand."""
+        return None
+
+    def final_evidence(self, state: State, rows: Sequence[Release], closing: int) -> list[ArmEvidence] | None:
+        """What all releases of each arm say at the end, the closing ones included, in which rewards may be missing.
+
+        rows: of the ledger. closing: the number of the first closing one. None: nothing but `estimates` is known.
+        """
+        return None
+
     def only_left(self, state: State, delta: float) -> int | None:
         """The one action that is left, where dropping the others was right with probability at least 1 - delta."""
         return None

@@ -25,6 +25,7 @@ from private_bandits.checks import check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy, Variant, check_variant
+from private_bandits.policies.closing import pooled_evidence, releases_of_arms
 from private_bandits.policies.evidence import ArmEvidence, Evidence
 from private_bandits.policies.shortlist import FEW, Shortlist
 from private_bandits.policies.tails import interval, mean_half_width
@@ -262,9 +263,14 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
             found.append(interval(arm, name, state.means[arm], half_width, state.last[arm], state.low, state.high))
         return found
 
+    @property
+    def _plans_are_ours(self) -> bool:
+        """Whether releases are made and read as in this package, where their lengths are known beforehand."""
+        return all(method.__module__.startswith(__package__) for method in (type(self).take, type(self).due))
+
     def evidence(self, state: DoublingState) -> list[ArmEvidence] | None:
         """The last mean of each arm. A subclass that reads releases in another way has to say what they are worth."""
-        if type(self).take is not IndexPolicy.take or type(self).due is not IndexPolicy.due:
+        if not self._plans_are_ours:
             return None
         return [self.evidence_of(state, arm) for arm in range(len(state.means))]
 
@@ -280,6 +286,29 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
         mean, parts = (state.means[arm] - state.low) / width, (state.rounding[arm], state.noise_sd[arm], peak)
         rounding, sd, largest = (part / width for part in parts)
         return (Evidence.of_mean(self.budget.noise, mean, rounding, state.last[arm], sd, largest, j * (j + 1)),)
+
+    def planned(self, state: DoublingState, key: int) -> int | None:
+        """The least number of rewards for which the arm is due."""
+        if not self._plans_are_ours:
+            return None
+        high = 1
+        while not self.due(state, key, high, {}):
+            high *= 2
+        low = high // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.due(state, key, middle, {}) else (middle, high)
+        return high
+
+    def final_evidence(self, state: DoublingState, rows: Sequence[Release], closing: int) -> list[ArmEvidence] | None:
+        """All releases of each arm together, those that the policy forgot included."""
+        if not self._plans_are_ours:
+            return None
+        found = []
+        for arm, own in enumerate(releases_of_arms(rows, len(state.means))):
+            planned = self.planned(state, arm) if own and own[-1].number >= closing else None
+            found.append(pooled_evidence(own, planned, self.factor, state.low, state.high - state.low))
+        return found
 
     def half_width(self, state: DoublingState, arm: int, log_inv_failure: float) -> float:
         """How far the mean of an arm strays, but for a probability of 2 exp(-log_inv_failure)."""

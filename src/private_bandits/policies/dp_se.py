@@ -15,6 +15,7 @@ from private_bandits.checks import check_positive
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Combination, Estimate, FiniteArmsPolicy, checked_horizon
+from private_bandits.policies.closing import planned_for
 from private_bandits.policies.evidence import ArmEvidence, Evidence
 from private_bandits.policies.phased_elimination import LONGEST, surviving
 from private_bandits.policies.tails import interval, mean_half_width
@@ -74,16 +75,6 @@ class EliminationState:
         self._listed = None  # an interrupt below leaves it so
         self._members, self._complete = frozenset(self.active), 0
         self._listed = self.active
-
-
-def planned_for(planned: int, count: int) -> tuple[int, float]:
-    """Return one over the share of doubling number i, and the part that `count` is of planned * 2^i, which holds it.
-
-    >>> planned_for(10, 10), planned_for(10, 30)
-    ((2, 1.0), (12, 0.75))
-    """
-    doublings = max(0, math.ceil(math.log2(count / planned)))
-    return (doublings + 1) * (doublings + 2), count / (planned * 2**doublings)
 
 
 @dataclass(frozen=True)
@@ -246,6 +237,39 @@ class DPSE(FiniteArmsPolicy[EliminationState]):
             mean, rounding = (state.means[arm] - state.low) / width, state.rounding[arm] / width
             sd = state.noise_sd[arm] / width * share
             own = Evidence.of_mean(kind, mean, rounding, state.counts[arm] / share, sd, sd, epoch * (epoch + 1) * odds)
+            found.append((own._replace(share=share),))
+        return found
+
+    def planned(self, state: EliminationState, key: int) -> int | None:
+        """The plays of this epoch."""
+        return state.plays or None
+
+    def final_evidence(self, state: EliminationState, rows: Sequence[Release], closing: int) -> list[ArmEvidence]:
+        """The plain mean of all rewards of each arm, with the noises of all of its releases.
+
+        Whoever plays arms decides how many rewards an epoch has beyond those planned. So what was planned in all is
+        doubled until it holds them.
+        """
+        k, width, kind = len(state.means), state.high - state.low, self.budget.noise
+        totals, counts, planned, squares, numbers = [0.0] * k, [0] * k, [0] * k, [0.0] * k, [0] * k
+        for row in rows:
+            for arm, value, count in zip(row.keys, row.values, row.counts, strict=True):
+                numbers[arm] += 1
+                active = sum(epoch >= numbers[arm] for epoch in state.epochs)
+                planned[arm] += state.plays if row.number >= closing else self.plays(numbers[arm], active)
+                totals[arm], counts[arm] = totals[arm] + value, counts[arm] + count
+                squares[arm] = squares[arm] + row.noise_sd**2
+        found: list[ArmEvidence] = []
+        peak, rounding = (rows[-1].noise_sd, 0.5 / rows[-1].steps) if rows else (0.0, 0.0)
+        for arm, number in enumerate(numbers):
+            if not number:
+                found.append(())
+                continue
+            odds, share = planned_for(planned[arm], counts[arm])
+            n, sums = counts[arm] / share, (math.sqrt(squares[arm]), peak)
+            sd, largest = (part / width / n for part in sums)
+            mean = (totals[arm] / counts[arm] - state.low) / width
+            own = Evidence.of_mean(kind, mean, rounding, n, sd, largest, number * (number + 1) * odds)
             found.append((own._replace(share=share),))
         return found
 

@@ -29,6 +29,8 @@ from private_bandits.design.optimal import RANK_TOLERANCE, Design, optimal_desig
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Combination, Estimate, Variant, check_variant
+from private_bandits.policies.closing import planned_for
+from private_bandits.policies.evidence import ArmEvidence, Evidence
 from private_bandits.policies.fit import Fit, Placement
 from private_bandits.policies.linear import LinearPolicy, Rows
 from private_bandits.policies.tails import interval, noise_half_width
@@ -322,6 +324,24 @@ class PhasedElimination(LinearPolicy[PhasedState]):
             rewards, noise = (state.high - state.low) / 2 * state.leverage[arm], state.noise_sd[arm]
             half_width = self.half_width(state.rounding[arm], rewards, noise, state.noise_peak[arm], odds)
             found.append(interval(arm, name, mean, half_width, state.rewards[arm], state.low, state.high))
+        return found
+
+    def planned(self, state: PhasedState, key: int) -> int | None:
+        """The plays of the action in this phase."""
+        return state.plan.get(key)
+
+    def final_evidence(self, state: PhasedState, rows: Sequence[Release], closing: int) -> list[ArmEvidence]:
+        """What the closing release of each action says of its mean, by itself."""
+        found: list[ArmEvidence] = [() for _ in self.rows]
+        width, odds = state.high - state.low, state.phase * (state.phase + 1.0)
+        for row in rows:
+            if row.number < closing:
+                continue
+            doublings, share = planned_for(state.plan[row.key], row.count)
+            sd = row.noise_sd / width * share / row.count
+            mean, n = (row.values[0] / row.count - state.low) / width, row.count / share
+            own = Evidence.of_mean(self.budget.noise, mean, 0.5 / row.steps, n, sd, sd, odds * doublings)
+            found[row.key] = (own._replace(share=share),)
         return found
 
     def only_left(self, state: PhasedState, delta: float) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from private_bandits.ledger import Release
 from private_bandits.mechanism.factor import Factor
 from private_bandits.policies.base import UNIT_WEIGHT, Estimate, FiniteArmsPolicy
+from private_bandits.policies.closing import pooled_evidence, releases_of_arms
 from private_bandits.policies.evidence import ArmEvidence, Evidence
 from private_bandits.policies.geometric import Readings
 from private_bandits.policies.tails import interval
@@ -188,6 +189,18 @@ class RememberingPolicy(FiniteArmsPolicy[S]):
         if not weight:  # Hoeffding's bound
             return (Evidence(mean, rounding, math.inf, state.variance[arm], j * (j + 1)),)
         return (Evidence(mean, rounding, 1.0 / weight, state.noise[arm], j * (j + 1)),)
+
+    def planned(self, state: S, key: int) -> int:
+        """As the plan says."""
+        return self.memory.length(state.released[key])
+
+    def final_evidence(self, state: S, rows: Sequence[Release], closing: int) -> list[ArmEvidence]:
+        """All releases of each arm together, the closing one included."""
+        found = []
+        for arm, own in enumerate(releases_of_arms(rows, len(state.means))):
+            planned = self.planned(state, arm) if own and own[-1].number >= closing else None
+            found.append(pooled_evidence(own, planned, self.factor, state.low, state.width))
+        return found
 
     def load_state(self, data: Mapping[str, Any]) -> S:
         """From plain data."""

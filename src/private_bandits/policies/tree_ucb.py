@@ -185,6 +185,10 @@ class TreeUCB(FiniteArmsPolicy[TreeState]):
             found.append((Evidence.of_mean(kind, (mean - state.low) / width, rounding, n, sd, peak, n * (n + 1)),))
         return found
 
+    def final_evidence(self, state: TreeState, rows: Sequence[Release], closing: int) -> list[ArmEvidence]:
+        """The same as before: every reward was released when it came, and no release closes anything."""
+        return self.evidence(state)
+
     def dump_state(self, state: TreeState) -> dict[str, Any]:
         """Everything, the means too."""
         return state.to_dict() | {"counts": list(state.counts), "means": list(state.means)}
