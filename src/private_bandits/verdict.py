@@ -18,10 +18,10 @@ from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.mechanism.rewards import RewardRange
 from private_bandits.policies import Estimate, Policy
-from private_bandits.policies.evidence import ArmEvidence, declared, interval_of, surpluses
+from private_bandits.policies.evidence import ArmEvidence, declared, interval_of, relative_costs
 
-_HALVINGS = 40
-"""Of the interval in which the end of a difference's interval is looked for."""
+_TRIALS, _CLOSE = 40, 1e-5
+"""Leads tried for the end of a difference's interval, at most, and how close it has to be, in reward ranges."""
 
 CONDITIONS = (
     "an arm's rewards are drawn from one distribution, independently of each other and of other arms' rewards",
@@ -120,15 +120,28 @@ class _Costs:
         return found
 
     def _lows(self, pairs: Sequence[tuple[int, int]], odds: float) -> Floats:
-        """Return the largest lead, up to a tiny part, that excludes every smaller one."""
-        low = np.full(len(pairs), -1.0)
-        high = np.array([float(self.arms[i][-1].mean) - float(self.arms[j][-1].mean) for i, j in pairs])
-        high = np.clip(high, -1.0, 1.0)
+        """Return a lead for each pair that excludes every smaller one, and is close to the largest that does.
+
+        The root of the surplus is bracketed. Costs grow about with the square of the distance, so that between the ends
+        their roots are nearly straight.
+        """
         known = [(self.arms[i], self.arms[j]) for i, j in pairs]
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            excluded = surpluses(known, middle, odds) >= 0.0
-            low, high = np.where(excluded, middle, low), np.where(excluded, high, middle)
+        low, cost_low = np.full(len(pairs), -1.0), np.full(len(pairs), np.inf)
+        high = np.clip([float(self.arms[i][-1].mean) - float(self.arms[j][-1].mean) for i, j in pairs], -1.0, 1.0)
+        cost_high = np.zeros(len(pairs))
+        middle = 0.5 * (low + high)
+        for trial in range(_TRIALS):
+            cost = relative_costs(known, middle, odds)
+            excluded = cost >= 1.0
+            low, cost_low = np.where(excluded, middle, low), np.where(excluded, cost, cost_low)
+            high, cost_high = np.where(excluded, high, middle), np.where(excluded, cost_high, cost)
+            if (high - low < _CLOSE).all():
+                break
+            part = (1.0 - np.sqrt(cost_high)) / (np.sqrt(cost_low) - np.sqrt(cost_high))
+            part = np.where(np.isfinite(cost_low) & (trial % 3 < 2), np.clip(part, 0.02, 0.98), 0.5)
+            # A little beyond the guess, in turn on either side: so both ends come closer.
+            nudge = 0.1 * _CLOSE / np.maximum(high - low, _CLOSE) * (1 if trial % 2 else -1)
+            middle = high - (high - low) * np.clip(part + nudge, 0.01, 0.99)
         return low
 
 

@@ -28,6 +28,8 @@ from private_bandits.budget import NoiseKind
 
 _NEWTON_STEPS = 60
 _CUTS = 40
+_NEAR = 1e-5
+"""How close a joint cost is to the infimum, below it, in parts of it."""
 _CLOSE = 1e-7
 _EDGE = 1e-9
 """The true mean is looked for between this and 1 minus this. Tangents bound what is beyond."""
@@ -185,9 +187,9 @@ def joint_costs(first: Evidence, second: Evidence, lead: Floats) -> Floats:
         return found
     first, second, lead, least, most = first.take(left), second.take(left), lead[left], least[left], most[left]
     search = _Search(first, second, lead, least, most)
-    for _ in range(_CUTS):
-        if not search.cut():
-            break
+    found_all = search.cut(search.guess())
+    while not found_all and search.cuts < _CUTS:
+        found_all = search.cut(search.crossing())
     found[left] = search.bound()
     return np.asarray(np.maximum(found, 0.0))
 
@@ -201,6 +203,7 @@ class _Search:
         # Left of the second arm's mean and right of the first one's the function does not fall.
         self.left = np.clip(second.mean + second.rounding, least, most)
         self.right = np.clip(first.mean - first.rounding - lead, self.left, most)
+        self.cuts = 0
         everywhere = slice(None)
         self.cost_left, self.slope_left = self._at(self.left, everywhere)
         self.cost_right, self.slope_right = self._at(self.right, everywhere)
@@ -210,7 +213,16 @@ class _Search:
         less, other = costs_of_less(self.first.take(places), u + self.lead[places])
         return more + less, slope + other
 
-    def _crossing(self) -> Floats:
+    def guess(self) -> Floats:
+        """Return where the infimum would be, were all of it Gaussian."""
+        spread, other = (
+            arms.variance + 2.0 * arms.copies * arms.scale**2 + 0.25 / arms.rewards
+            for arms in (self.first, self.second)
+        )
+        part = other / np.maximum(spread + other, 1e-300)
+        return np.asarray(self.left + np.clip(part, 0.01, 0.99) * (self.right - self.left))
+
+    def crossing(self) -> Floats:
         """Where the tangents meet."""
         turn = self.slope_right - self.slope_left
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -220,7 +232,7 @@ class _Search:
 
     def bound(self) -> Floats:
         """Return what the function is not below."""
-        crossing = self._crossing()
+        crossing = self.crossing()
         at = self.cost_left + self.slope_left * (crossing - self.left)
         at = np.minimum(at, self.cost_right - self.slope_right * (self.right - crossing))
         outside_left = self.cost_left - np.maximum(self.slope_left, 0.0) * (self.left - self.least)
@@ -228,22 +240,23 @@ class _Search:
         rises, falls = self.slope_left >= 0.0, self.slope_right <= 0.0
         return np.asarray(np.where(rises, outside_left, np.where(falls, outside_right, at)))
 
-    def cut(self) -> bool:
-        """Move one end of each bracket to where its tangents meet. Returns whether any is still to be moved."""
-        crossing, bound = self._crossing(), self.bound()
+    def cut(self, at: Floats) -> bool:
+        """Move one end of each bracket to a point in it. Returns whether none is left to be moved."""
+        self.cuts += 1
+        bound = self.bound()
         open_ = (self.slope_left < 0.0) & (self.slope_right > 0.0) & (self.right - self.left > 1e-13)
         upper = np.minimum(self.cost_left, self.cost_right)
-        places = np.flatnonzero(open_ & (upper - bound > 1e-6 * (1e-3 + upper)))
+        places = np.flatnonzero(open_ & (upper - bound > _NEAR * (1e-3 + upper)))
         if not len(places):
-            return False
-        u = crossing[places]
+            return True
+        u = at[places]
         cost, slope = self._at(u, places)
         goes_left = slope < 0.0
         here, there = places[goes_left], places[~goes_left]
         self.left[here], self.cost_left[here], self.slope_left[here] = u[goes_left], cost[goes_left], slope[goes_left]
         self.right[there], self.cost_right[there] = u[~goes_left], cost[~goes_left]
         self.slope_right[there] = slope[~goes_left]
-        return True
+        return False
 
 
 def cost_needed(odds: Floats) -> Floats:
@@ -263,16 +276,17 @@ def cost_needed(odds: Floats) -> Floats:
     return np.asarray(np.maximum(x, 0.0) + 1e-9)
 
 
-def surpluses(pairs: Sequence[tuple[ArmEvidence, ArmEvidence]], lead: Floats, odds: float) -> Floats:
-    """Return by how much believing that the second arm is as good as the first, but for `lead`, costs more than needed.
+def relative_costs(pairs: Sequence[tuple[ArmEvidence, ArmEvidence]], lead: Floats, odds: float) -> Floats:
+    """Return what it costs to believe that the second arm of a pair is as good as the first, but for `lead`.
 
-    odds: one over the failure probability of each pair. Where an arm is known in two ways, the best one counts: the
-    failure probability is shared over the numbers of releases, and each way has its own.
+    It is relative to what is needed to exclude that. odds: one over the failure probability of each pair. Where an arm
+    is known in two ways, the best one counts: the failure probability is shared over the numbers of releases, and each
+    way has its own.
     """
     ways = [list(product(first, second)) for first, second in pairs]
     sizes = [len(each) for each in ways]
     first, second = (Evidence.stacked(list(side)) for side in zip(*(way for each in ways for way in each), strict=True))
-    found = joint_costs(first, second, np.repeat(lead, sizes)) - cost_needed(odds * first.odds * second.odds)
+    found = joint_costs(first, second, np.repeat(lead, sizes)) / cost_needed(odds * first.odds * second.odds)
     return np.asarray(np.maximum.reduceat(found, np.cumsum([0, *sizes[:-1]])))
 
 
@@ -287,8 +301,8 @@ def declared(arms: Sequence[ArmEvidence], delta: float) -> int | None:
     others = [known for arm, known in enumerate(arms) if arm != leader]
     if not others:
         return leader
-    found = surpluses([(arms[leader], known) for known in others], np.zeros(len(others)), len(others) / delta)
-    return leader if (found >= 0.0).all() else None
+    found = relative_costs([(arms[leader], known) for known in others], np.zeros(len(others)), len(others) / delta)
+    return leader if (found >= 1.0).all() else None
 
 
 def interval_of(arm: Evidence, odds: float) -> tuple[float, float]:
