@@ -76,6 +76,7 @@ def test_rows_of_a_frame_are_named_by_a_text_index() -> None:
     decision = agent.ask(actions=frame)
     assert decision.arm == frame.index[decision.action]
     agent.tell(decision, 1.0, played="placebo")
+    assert agent.predict(frame) == agent.predict(OFFERS)
     unnamed = agent.ask(actions=frame.reset_index(drop=True))
     assert unnamed.arm == f"action {unnamed.action}"
     with pytest.raises(InvalidInput, match="different names"):
@@ -154,7 +155,7 @@ def test_any_text_is_a_name_also_in_a_file(tmp_path: Path) -> None:
         assert opened is not None
         offered = bandit_of(agent).offered_to(opened)
         assert type(offered) is NamedOffer
-        assert offered.names == names
+        assert offered.names == tuple(offers)
         agent.tell(decision, 1.0, played="action 0")
 
 

@@ -37,6 +37,7 @@ from private_bandits.policies import (
     LiGOPE,
     LinPriv,
     LinPrivShared,
+    Prediction,
     ShariffSheffet,
     TreeUCB,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "LinPrivShared",
     "Linear",
     "NoPrivacy",
+    "Prediction",
     "PureDP",
     "Release",
     "RenyiDP",

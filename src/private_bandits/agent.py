@@ -23,8 +23,8 @@ from private_bandits.mechanism.release import NoiseSource
 from private_bandits.mechanism.rewards import RewardRange
 from private_bandits.offline.logs import Column, read_log
 from private_bandits.offline.warm_start import logged_rewards, required_columns
-from private_bandits.policies import Estimate, Policy
-from private_bandits.policies.named_offer import Actions
+from private_bandits.policies import Estimate, Policy, Prediction
+from private_bandits.policies.named_offer import Actions, without_names
 from private_bandits.state import Decision, DecisionCounts, Settings
 from private_bandits.storage.contract import Store, StoreFailed
 from private_bandits.storage.ownership import file_path
@@ -238,6 +238,28 @@ class Agent:
         """
         check_probability("delta", delta)
         return self._run(self._look_learned, self._bandit.policy.estimates, delta)
+
+    def predict(self, actions: Actions | None = None, delta: float = 0.05) -> list[Prediction]:
+        """Return the mean reward of each of these actions with an interval, from releases only. It costs nothing.
+
+        actions: a table with a row each, one vector, or vectors by name; whether they were ever offered does not
+        matter. Without actions a linear policy takes its own.
+
+        With probability at least 1 - delta the intervals of all actions are right at all times together, if the mean
+        reward is <theta, a> for one theta, whatever happened before; contextual policies also assume that theta is no
+        longer than their `parameter_norm`. `exploration` is not in the width. docs/guarantees.md has the proofs.
+
+        >>> import private_bandits as pb
+        >>> agent = pb.Agent(pb.AdaCOFUL(dimension=2, budget=pb.zCDP(1)))
+        >>> agent.predict([0.6, 0.8])
+        [Prediction(mean=None, low=0.0, high=1.0)]
+        """
+        check_probability("delta", delta)
+        return self._run(self._look_predicted, actions, delta)
+
+    def _look_predicted(self, actions: Actions | None, delta: float) -> list[Prediction]:
+        rows = None if actions is None else without_names(actions)
+        return self._look_learned(self._bandit.policy.predict, rows, delta)
 
     def guarantee(self, delta: float | None = None) -> Guarantee:
         """Return what is promised and spent, as rho, as (epsilon, delta) and in words.

@@ -13,6 +13,7 @@ from private_bandits.policies.base import (
     FiniteArmsPolicy,
     Offer,
     Policy,
+    Prediction,
 )
 from private_bandits.policies.doubling import IndexPolicy
 from private_bandits.policies.dp_imed import DPIMED
@@ -47,6 +48,7 @@ __all__ = [
     "LinPrivShared",
     "Offer",
     "Policy",
+    "Prediction",
     "ShariffSheffet",
     "TreeUCB",
     "policy_from_dict",
