@@ -39,6 +39,7 @@ from private_bandits.policies import (
     LiGOPE,
     LinPriv,
     LinPrivShared,
+    Prediction,
     ShariffSheffet,
     TreeUCB,
 )
@@ -79,6 +80,7 @@ __all__ = [
     "LinPrivShared",
     "Linear",
     "NoPrivacy",
+    "Prediction",
     "PureDP",
     "Release",
     "RenyiDP",

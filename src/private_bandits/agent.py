@@ -13,8 +13,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, overload
 
-from numpy.typing import ArrayLike
-
 from private_bandits.arguments import as_list
 from private_bandits.bandit import Bandit
 from private_bandits.checks import check_probability
@@ -25,7 +23,8 @@ from private_bandits.mechanism.release import NoiseSource
 from private_bandits.mechanism.rewards import RewardRange
 from private_bandits.offline.logs import Column, read_log
 from private_bandits.offline.warm_start import logged_rewards, required_columns
-from private_bandits.policies import Estimate, Policy
+from private_bandits.policies import Estimate, Policy, Prediction
+from private_bandits.policies.named_offer import Actions, without_names
 from private_bandits.state import Decision, DecisionCounts, Settings
 from private_bandits.storage.contract import Store, StoreFailed
 from private_bandits.storage.ownership import file_path
@@ -165,15 +164,17 @@ class Agent:
     # Asking and telling.
 
     @overload
-    def ask(self, n: None = None, *, actions: ArrayLike | None = None, person: str | None = None) -> Decision: ...
+    def ask(self, n: None = None, *, actions: Actions | None = None, person: str | None = None) -> Decision: ...
     @overload
-    def ask(self, n: int, *, actions: ArrayLike | None = None, person: str | None = None) -> list[Decision]: ...
+    def ask(self, n: int, *, actions: Actions | None = None, person: str | None = None) -> list[Decision]: ...
 
     def ask(
-        self, n: int | None = None, *, actions: ArrayLike | None = None, person: str | None = None
+        self, n: int | None = None, *, actions: Actions | None = None, person: str | None = None
     ) -> Decision | list[Decision]:
         """Return the next decision, or a list of n. actions: those to choose from, where they change (contextual).
 
+        Actions are a table with a row each. A dict of vectors gives them names, and so does a DataFrame whose index is
+        of texts: `decision.arm` is then the name, and `tell` takes it for `played`.
         Many may be open at once: they walk through the policy's plan (at first every arm once) and beyond it
         get the current public choice. `person` counts only where max_rewards_per_person is set. Where contexts are
         private, n decisions from one table count as n contexts.
@@ -278,6 +279,28 @@ class Agent:
             lambda state: conclude(state, bandit.policy, delta, bandit.settings.reward_range, bandit.closing())
         )
 
+    def predict(self, actions: Actions | None = None, delta: float = 0.05) -> list[Prediction]:
+        """Return the mean reward of each of these actions with an interval, from releases only. It costs nothing.
+
+        actions: a table with a row each, one vector, or vectors by name; whether they were ever offered does not
+        matter. Without actions a linear policy takes its own.
+
+        With probability at least 1 - delta the intervals of all actions are right at all times together, if the mean
+        reward is <theta, a> for one theta, whatever happened before; contextual policies also assume that theta is no
+        longer than their `parameter_norm`. `exploration` is not in the width. docs/guarantees.md has the proofs.
+
+        >>> import private_bandits as pb
+        >>> agent = pb.Agent(pb.AdaCOFUL(dimension=2, budget=pb.zCDP(1)))
+        >>> agent.predict([0.6, 0.8])
+        [Prediction(mean=None, low=0.0, high=1.0)]
+        """
+        check_probability("delta", delta)
+        return self._run(self._look_predicted, actions, delta)
+
+    def _look_predicted(self, actions: Actions | None, delta: float) -> list[Prediction]:
+        rows = None if actions is None else without_names(actions)
+        return self._look_learned(self._bandit.policy.predict, rows, delta)
+
     def guarantee(self, delta: float | None = None) -> Guarantee:
         """Return what is promised and spent, as rho, as (epsilon, delta) and in words.
 
@@ -321,7 +344,7 @@ class Agent:
         """Decisions that wait for a reward, oldest first."""
         name_of = self._bandit.name_of
         found = self._run(self._look, lambda: list(self._store.open_decisions()))
-        return [Decision(o.id, o.action, name_of(o.action)) for o in found]
+        return [Decision(o.id, o.action, name_of(o)) for o in found]
 
     @property
     def counts(self) -> DecisionCounts:

@@ -10,6 +10,7 @@ from typing import Any
 
 from private_bandits.errors import InvalidInput
 from private_bandits.policies import Offer
+from private_bandits.policies.named_offer import names_of
 from private_bandits.state import Decision
 
 
@@ -25,12 +26,17 @@ def as_action(policy: str, recommended: Any, actions: int, hidden: bool) -> int:
     return int(recommended)
 
 
-def check_played(played: int | str, numbers: Mapping[str, int], offered: Offer | None) -> int:
-    """Return the action that was really played, by its index. numbers: the index of each arm, by its name."""
+def check_played(played: int | str, numbers: Mapping[str, int], offered: Offer | None, hidden: bool = False) -> int:
+    """Return the action that was really played, by its index. numbers: the index of each arm, by its name.
+
+    hidden: whether a refusal may not show names, because they are of private contexts.
+    """
     if offered is not None:
-        numbers = {f"action {i}": i for i in range(len(offered))}
+        numbers = {name: i for i, name in enumerate(names_of(offered))}
     if isinstance(played, str):
         if played not in numbers:
+            if hidden:
+                raise InvalidInput("played must be the name of an action that was offered, or its row")
             raise InvalidInput(f"played must be one of the arms {list(numbers)}, got {played!r}")
         return numbers[played]
     try:

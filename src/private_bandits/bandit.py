@@ -31,15 +31,8 @@ from private_bandits.mechanism.release import Door
 from private_bandits.people import People
 from private_bandits.policies import Offer, Policy
 from private_bandits.policies.base import nothing_to_undo
-from private_bandits.state import (
-    Decision,
-    Ending,
-    OpenDecision,
-    PrivateState,
-    PublicState,
-    Records,
-    Settings,
-)
+from private_bandits.policies.named_offer import NamedOffer, offer_of
+from private_bandits.state import Decision, Ending, OpenDecision, PrivateState, PublicState, Records, Settings
 from private_bandits.verdict import Closing
 
 Told = tuple[OpenDecision, int, int]
@@ -113,7 +106,7 @@ class Bandit(Learning):
         count = None if n is None else whole_number("n", n, 1)
         offered = None
         if actions is not None or self._takes_offers:
-            offered = self.policy.offer(actions)
+            offered = offer_of(self.policy, actions)
         if offered is not None or who is not None:
             self.check_running()  # once more: the code of an argument's own type may have forked, or closed
         self.unfinished = self._lasting
@@ -136,19 +129,21 @@ class Bandit(Learning):
         public.asked = number = public.asked + 1
         key = f"{self._prefix}{number}"
         shown = None if self._hides_offers else offered
-        self.records.asked(_new_tuple(OpenDecision, (key, number, action, person, shown)), offered)
+        arm = offered.names[action] if type(offered) is NamedOffer else None
+        self.records.asked(_new_tuple(OpenDecision, (key, number, action, person, shown, arm)), offered)
         if self._give_up_after is not None:
             self._give_up_old(self._give_up_after)
-        names = self._names
-        return _new_tuple(Decision, (key, action, names[action] if names else f"action {action}"))
+        if arm is None:
+            arm = self._names[action] if self._names else f"action {action}"
+        return _new_tuple(Decision, (key, action, arm))
 
     def _checked_action(self, recommended: Any, actions: int) -> int:
         # With private contexts the recommendation depends on them, and an error may end up in a log.
         return as_action(type(self.policy).__name__, recommended, actions, hidden=self._hides_offers)
 
-    def name_of(self, action: int) -> str:
-        """Return the name of an action."""
-        return self._names[action] if self._names else f"action {action}"
+    def name_of(self, opened: OpenDecision) -> str:
+        """Return the name of the action that was recommended."""
+        return opened.arm or (self._names[opened.action] if self._names else f"action {opened.action}")
 
     def _give_up_old(self, after: int) -> None:
         """Close the decision that is now `after` decisions old, if it is open. Each ask makes one decision so old."""
@@ -513,7 +508,9 @@ class Bandit(Learning):
         opened = self.records.find(key) if type(key) is str else None
         if opened is None:
             opened = self._find(decision)
-        action = opened.action if played is None else check_played(played, self._numbers, self.offered_to(opened))
+        action = opened.action
+        if played is not None:
+            action = check_played(played, self._numbers, self.offered_to(opened), hidden=self._hides_offers)
         return opened, action, self._range.to_grid(reward, self._steps)
 
     def _find(self, decision: Decision | str) -> OpenDecision:

@@ -150,6 +150,8 @@ class OpenDecision(NamedTuple):
     person: str | None
     offered: Offer | None = None
     """The actions that there were to choose from, where they change and are public."""
+    arm: str | None = None
+    """The name that the action had, where actions that change were given names."""
 
 
 Ending = Literal["told", "given_up", "out_of_time", "over_limit", "dropped"]

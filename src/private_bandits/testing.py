@@ -20,6 +20,7 @@ import random
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -147,9 +148,16 @@ def interact(
             agent.tell(decision, told, played=played)
             transcript.plays.append((played, told))
             transcript.shown.append([row.to_dict() for row in agent.ledger.rows[-1:]])
-        transcript.shown.append(agent.estimates())
+        transcript.shown.append((agent.estimates(), _predictions(agent, step)))
     transcript.shown.append([row.to_dict() for row in agent.ledger])
     return transcript
+
+
+def _predictions(agent: Agent, step: int) -> Any:
+    """What is predicted of the actions of a step, if the policy predicts anything."""
+    with suppress(InvalidInput):
+        return agent.predict(offered(agent.policy, step))
+    return None
 
 
 def _label(agent: Agent, key: int) -> str:

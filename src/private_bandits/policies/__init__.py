@@ -15,6 +15,7 @@ from private_bandits.policies.base import (
     FiniteArmsPolicy,
     Offer,
     Policy,
+    Prediction,
 )
 from private_bandits.policies.doubling import IndexPolicy
 from private_bandits.policies.dp_imed import DPIMED
@@ -51,6 +52,7 @@ __all__ = [
     "LinPrivShared",
     "Offer",
     "Policy",
+    "Prediction",
     "ShariffSheffet",
     "TreeUCB",
     "policy_from_dict",

@@ -18,6 +18,7 @@ from private_bandits.mechanism.factor import INDEPENDENT, Factor, square_root
 from private_bandits.policies.base import Estimate, Offer, Variant, check_variant
 from private_bandits.policies.contextual import STEPS, ContextualPolicy
 from private_bandits.policies.decoding import DecodedSum
+from private_bandits.policies.ellipsoid import Assumed, Ellipsoid, KnownSum, ellipsoid_of_sum
 from private_bandits.policies.optimism import (
     GAUSSIAN,
     INSTEAD_OF_PURE,
@@ -318,8 +319,16 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
         self._settled(state)
 
     def estimates(self, state: OFULState, delta: float) -> list[Estimate]:
-        """Actions change from step to step: there is no list of them. See `Agent.learned` for theta and V."""
+        """Actions change from step to step: there is no list of them. See `predict`, and `Agent.learned` for theta."""
         return []
+
+    def ellipsoid(self, state: OFULState, key: int, delta: float) -> Ellipsoid:
+        """Where theta is, with the noise of every release so far in it (docs/guarantees.md, "Predictions")."""
+        spread = (state.high - state.low) * self.context_norm
+        noise_sd = math.sqrt(self.budget.variance_factor * state.sums.noise) * spread
+        known = KnownSum(state.frozen, state.sums.total, noise_sd, state.releases, state.rewards)
+        assumed = Assumed(self.regulariser, self.parameter_norm, self.unit)
+        return ellipsoid_of_sum(known, assumed, delta, state.low, state.high)
 
     def dump_state(self, state: OFULState) -> dict[str, Any]:
         """Everything, theta too."""

@@ -131,7 +131,7 @@ class AdaCOFULPrivate(PrivateContextPolicy):
             return super().known(matrix, released, low, high)
         values, vectors = np.linalg.eigh(matrix)
         width, least = self._proven_width(np.maximum(values, 0.0), math.sqrt(released.variance), low, high)
-        return Known(np.maximum(values, 0.0) + least, vectors, width)
+        return Known(np.maximum(values, 0.0) + least, vectors, width, least, least, math.sqrt(released.variance))
 
     def optimism_of(self, state: MomentsState) -> float:
         """Return what the norm of an action is multiplied by in its index."""

@@ -53,6 +53,19 @@ class Estimate(NamedTuple):
     rewards: int
 
 
+class Prediction(NamedTuple):
+    """What the releases say of the mean reward of an action that is a vector: the mean, and an interval that holds it.
+
+    The intervals of all actions, at all times, hold together with probability at least 1 - delta, if mean rewards are
+    linear in the action as the policy assumes (docs/guarantees.md, "Predictions"). mean is None where nothing was
+    released that says anything of the action: then the interval is the reward range.
+    """
+
+    mean: float | None
+    low: float
+    high: float
+
+
 class Combination(NamedTuple):
     """Several sums that are to leave together, in one release.
 
@@ -255,6 +268,15 @@ class Policy(ABC, Generic[State]):
     def only_left(self, state: State, delta: float) -> int | None:
         """The one action that is left, where dropping the others was right with probability at least 1 - delta."""
         return None
+
+    def predict(self, state: State, actions: ArrayLike | None, delta: float) -> list[Prediction]:
+        """What the releases say of the mean reward of any action, right for all actions and times with 1 - delta.
+
+        actions: a row each, or one vector. Only where actions are vectors, and where a width is proven.
+        """
+        if self.setting == "finite":
+            raise InvalidInput(f"{type(self).__name__} has arms that no vectors describe: use estimates()")
+        raise InvalidInput(f"{type(self).__name__} has no proven interval for the mean reward of an action")
 
     @abstractmethod
     def load_state(self, data: Mapping[str, Any]) -> State:

@@ -15,7 +15,9 @@ from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
 from private_bandits.checks import check_positive, whole_number
 from private_bandits.errors import InvalidInput
-from private_bandits.policies.base import Offer, Policy, State, no_budget
+from private_bandits.policies.base import Offer, Policy, Prediction, State, no_budget
+from private_bandits.policies.ellipsoid import Ellipsoid
+from private_bandits.policies.linear import as_table
 from private_bandits.policies.long_rows import STILL_LONG, long_rows_divided
 
 STEPS = 2**20
@@ -88,6 +90,10 @@ class ContextualPolicy(Policy[State]):
 
     def offer(self, actions: ArrayLike | None) -> Offer:
         """The actions on the grid. Refused, with nothing changed, where they are not K rows of d finite numbers."""
+        return (self._checked_rows(actions) / self.unit).astype(np.int64)  # towards zero
+
+    def _checked_rows(self, actions: ArrayLike | None) -> Floats:
+        """The actions as floats, none of them longer than the norm."""
         if actions is None:
             raise InvalidInput(f"{type(self).__name__} needs ask(actions=...), a row of {self.dimension} numbers each")
         try:
@@ -105,7 +111,7 @@ class ContextualPolicy(Policy[State]):
         # The largest by argmax, in a fourth of the time of max; both take NaN for the largest.
         if not squared[squared.argmax()] <= self._most_squared:
             rows = self._shortened(rows, actions)
-        return (rows / self.unit).astype(np.int64)  # towards zero
+        return rows
 
     def _as_floats(self, actions: ArrayLike) -> Floats:
         try:
@@ -136,6 +142,26 @@ class ContextualPolicy(Policy[State]):
         near = STILL_LONG / np.maximum(largest, STILL_LONG)
         shorter = np.minimum(1.0, self.context_norm * (1 - 1e-12) / np.maximum(norms * near, 1e-300))
         return np.asarray(rows * near[:, None] * shorter[:, None])
+
+    def sum_of(self, action: int) -> int:
+        """The sum that rewards of an action enter, by the action's row."""
+        return 0
+
+    def predict(self, state: State, actions: ArrayLike | None, delta: float) -> list[Prediction]:
+        """The mean reward of each action, and an interval of the proven width, whatever `exploration` is.
+
+        Actions are taken as `ask` takes them: those that are too long are refused, or scaled down.
+        """
+        if actions is None:
+            raise InvalidInput(f"{type(self).__name__} needs predict(actions), a row of {self.dimension} numbers each")
+        rows = self._checked_rows(as_table(actions, self.dimension))
+        keys = [self.sum_of(row) for row in range(len(rows))]
+        known = {key: self.ellipsoid(state, key, delta) for key in set(keys)}
+        return [known[key].predict(row) for key, row in zip(keys, rows, strict=True)]
+
+    def ellipsoid(self, state: State, key: int, delta: float) -> Ellipsoid:
+        """Where the parameter of a sum is, but for a probability of delta, at all times and for all sums together."""
+        raise InvalidInput(f"{type(self).__name__} has no proven interval for the mean reward of an action")
 
     @abstractmethod
     def choose(self, state: State, offered: Offer, step: int) -> int:

@@ -58,11 +58,28 @@ class LinearPolicy(Policy[State]):
         """The actions as an array [action, coordinate]."""
         return np.array(self.rows, float)
 
+    def _rows_of(self, actions: ArrayLike) -> Floats:
+        """Actions to look at, as an array [action, coordinate]: rows of d numbers each, or one vector."""
+        d = len(self.rows[0])
+        rows = np.array(check_actions(as_table(actions, d), math.inf), float)
+        if rows.shape[1] != d:
+            raise InvalidInput(f"actions must be a table of {d} columns, one row an action, got shape {rows.shape}")
+        return rows
+
     @property
     def arm_names(self) -> tuple[str, ...]:
         """The actions by name."""
         assert self.arms is not None
         return tuple(self.arms)
+
+
+def as_table(actions: ArrayLike, dimension: int) -> ArrayLike:
+    """Return one vector of this length as a table of one row, and anything else as it is."""
+    row: Any = actions
+    try:
+        return [row] if np.shape(row) == (dimension,) else actions
+    except ValueError:  # rows of different lengths: no table, and refused as such
+        return actions
 
 
 def check_actions(actions: ArrayLike | None, norm: float) -> Rows:

@@ -18,6 +18,7 @@ from private_bandits.ledger import Release
 from private_bandits.mechanism.tree import levels_for
 from private_bandits.policies.base import Estimate, Offer
 from private_bandits.policies.contextual import ContextualPolicy
+from private_bandits.policies.ellipsoid import Assumed, Ellipsoid, KnownSum, ellipsoid_of_sum
 from private_bandits.policies.optimism import GAUSSIAN, INSTEAD_OF_PURE, Optimism, check_optimism, noise_tail
 from private_bandits.policies.prefix import PrefixSum
 
@@ -88,10 +89,6 @@ class LinearTreePolicy(ContextualPolicy[LinPrivState]):
     def n_sums(self) -> int:
         """How many estimates there are."""
         return 1
-
-    def sum_of(self, action: int) -> int:
-        """The estimate that an action belongs to."""
-        return 0
 
     @property
     def tree_levels(self) -> int:
@@ -171,8 +168,16 @@ class LinearTreePolicy(ContextualPolicy[LinPrivState]):
         self._settle(state, release.key)
 
     def estimates(self, state: LinPrivState, delta: float) -> list[Estimate]:
-        """Actions change from step to step: there is no list of them. See `Agent.learned` for theta and V."""
+        """Actions change from step to step: there is no list of them. See `predict`, and `Agent.learned` for theta."""
         return []
+
+    def ellipsoid(self, state: LinPrivState, key: int, delta: float) -> Ellipsoid:
+        """Where the theta of a sum is, with the noise of its nodes in it (docs/guarantees.md, "Predictions")."""
+        total, spread = state.sums[key], (state.high - state.low) * self.context_norm
+        noise_sd = math.sqrt(self._node_variance * total.noises) * spread
+        known = KnownSum(state.grams[key], total.total, noise_sd, total.leaves, total.leaves, self.n_sums)
+        assumed = Assumed(self.regulariser, self.parameter_norm, self.unit)
+        return ellipsoid_of_sum(known, assumed, delta, state.low, state.high)
 
     def dump_state(self, state: LinPrivState) -> dict[str, Any]:
         """Everything, theta too."""
@@ -220,12 +225,12 @@ class LinPriv(LinearTreePolicy):
         """The action's own."""
         return action
 
-    def offer(self, actions: ArrayLike | None) -> Offer:
+    def _checked_rows(self, actions: ArrayLike | None) -> Floats:
         """As many rows as arms."""
-        offered = super().offer(actions)
-        if len(offered) != self.arms:
-            raise InvalidInput(f"actions must have {self.arms} rows, one for each arm, got {len(offered)}")
-        return offered
+        rows = super()._checked_rows(actions)
+        if len(rows) != self.arms:
+            raise InvalidInput(f"actions must have {self.arms} rows, one for each arm, got {len(rows)}")
+        return rows
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,18 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from private_bandits.arrays import Floats
 from private_bandits.budget import Budget
 from private_bandits.checks import check_positive, check_probability
+from private_bandits.design.combining import cheapest_combinations
 from private_bandits.design.optimal import RANK_TOLERANCE, Design, optimal_design, small_design
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
-from private_bandits.policies.base import UNIT_WEIGHT, Combination, Estimate, Variant, check_variant
+from private_bandits.policies.base import UNIT_WEIGHT, Combination, Estimate, Prediction, Variant, check_variant
 from private_bandits.policies.closing import planned_for
+from private_bandits.policies.ellipsoid import predicted
 from private_bandits.policies.evidence import ArmEvidence, Evidence
 from private_bandits.policies.fit import Fit, Placement
 from private_bandits.policies.linear import LinearPolicy, Rows
@@ -320,9 +322,7 @@ class PhasedElimination(LinearPolicy[PhasedState]):
             if not phase:
                 found.append(Estimate(arm, name, None, state.low, state.high, 0))
                 continue
-            odds = len(self.rows) * phase * (phase + 1) / delta
-            rewards, noise = (state.high - state.low) / 2 * state.leverage[arm], state.noise_sd[arm]
-            half_width = self.half_width(state.rounding[arm], rewards, noise, state.noise_peak[arm], odds)
+            half_width = self._half_width_of(state, arm, delta)
             found.append(interval(arm, name, mean, half_width, state.rewards[arm], state.low, state.high))
         return found
 
@@ -347,6 +347,33 @@ class PhasedElimination(LinearPolicy[PhasedState]):
     def only_left(self, state: PhasedState, delta: float) -> int | None:
         """The only active action. With probability at least 1 - self.delta the best one is never dropped."""
         return state.active[0] if len(state.active) == 1 and self.delta <= delta else None
+
+    def _half_width_of(self, state: PhasedState, arm: int, delta: float) -> float:
+        """How far the last mean of an action may be off. The action's last phase has delta/(K l(l+1)) for it."""
+        phase = state.phases[arm]
+        odds = len(self.rows) * phase * (phase + 1) / delta
+        rewards, noise = (state.high - state.low) / 2 * state.leverage[arm], state.noise_sd[arm]
+        return self.half_width(state.rounding[arm], rewards, noise, state.noise_peak[arm], odds)
+
+    def predict(self, state: PhasedState, actions: ArrayLike | None, delta: float) -> list[Prediction]:
+        """The mean reward of any action: from the policy's own actions, of which it is a combination.
+
+        If a = sum of c_k a_k, its mean is that of the means of the a_k, and off by |c_k| half_width_k at most, added
+        up: intervals of all a_k hold together. The c_k are those of the least such sum, nearly. No actions: its own.
+        """
+        rows = self.vectors if actions is None else self._rows_of(actions)
+        arms = [arm for arm, phase in enumerate(state.phases) if phase]
+        if not arms:
+            return [Prediction(None, state.low, state.high) for _ in rows]
+        means = np.array([state.means[arm] for arm in arms])
+        half_widths = np.array([self._half_width_of(state, arm, delta) for arm in arms])
+        found = cheapest_combinations(self.vectors[arms], half_widths, rows)
+        return [
+            Prediction(None, state.low, state.high)
+            if np.isnan(c).any()
+            else predicted(float(c @ means), float(np.abs(c) @ half_widths), state.low, state.high)
+            for c in found
+        ]
 
     def load_state(self, data: Mapping[str, Any]) -> PhasedState:
         """From plain data, in which keys are texts."""

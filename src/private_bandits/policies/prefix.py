@@ -39,6 +39,11 @@ class PrefixSum:
         return np.asarray(np.sum([self.before, *self.nodes], axis=0))
 
     @property
+    def releases(self) -> int:
+        """How many releases there were: one for each leaf."""
+        return self.leaves
+
+    @property
     def noises(self) -> int:
         """How many independent noises are in it."""
         return self.noises_before + len(self.nodes)

@@ -20,8 +20,20 @@ from private_bandits.ledger import Release
 from private_bandits.mechanism.moments import MomentScale
 from private_bandits.policies.base import Estimate, Offer
 from private_bandits.policies.contextual import STEPS, ContextualPolicy
-from private_bandits.policies.optimism import GAUSSIAN, INSTEAD_OF_PURE, Optimism, check_optimism, noise_tail
+from private_bandits.policies.ellipsoid import Assumed, Ellipsoid, release_share, rounding_of_rewards
+from private_bandits.policies.optimism import (
+    GAUSSIAN,
+    INSTEAD_OF_PURE,
+    Optimism,
+    check_optimism,
+    noise_tail,
+    reward_width,
+    squared_length,
+)
 from private_bandits.policies.prefix import PrefixSum
+
+LEAST_MOMENT_STEPS = 2**16
+"""Steps that rewards and moments are rounded to, at least, for rho of 10^-9 and more."""
 
 
 class ReleasedSum(Protocol):
@@ -31,6 +43,10 @@ class ReleasedSum(Protocol):
     def total(self) -> Floats:
         """The sum, in the coordinates of MomentScale."""
 
+    @property
+    def releases(self) -> int:
+        """How many releases it is made of."""
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
 
@@ -39,11 +55,18 @@ class ReleasedSum(Protocol):
 
 
 class Known(NamedTuple):
-    """What is known of actions: V by its eigenvalues and eigenvectors, and the proven width in its norm."""
+    """What is known of actions: V by its eigenvalues and eigenvectors, and the proven width in its norm.
+
+    V is the noisy sum of a a' plus `shift` times I, with its eigenvalues raised to `floor`. sd: of the noise in a
+    coordinate of what was released.
+    """
 
     values: Floats
     vectors: Floats
     width: float
+    shift: float
+    floor: float
+    sd: float
 
 
 @dataclass(eq=False)
@@ -111,10 +134,10 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
         """Two dimensions."""
         return cls(dimension=2, budget=budget, horizon=1000)
 
-    def offer(self, actions: ArrayLike | None) -> Offer:
+    def _checked_rows(self, actions: ArrayLike | None) -> Floats:
         """Shortened without a word, however long they are."""
         with np.errstate(all="ignore"):
-            return super().offer(actions)
+            return super()._checked_rows(actions)
 
     def moments(self, low: float, high: float) -> MomentScale:
         """What a person adds."""
@@ -165,7 +188,9 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
         optimism = self.optimism(released.noises, low, high)
         values, vectors = np.linalg.eigh(matrix + optimism.shift * np.eye(self.dimension))
         values = np.maximum(values, optimism.floor)  # they are, unless the noise exceeds its bound
-        return Known(values, vectors, optimism.width(float(np.log(values).sum()), float(values[0])))
+        width = optimism.width(float(np.log(values).sum()), float(values[0]))
+        sd = self.moments(low, high).sensitivity * math.sqrt(self._release_variance * released.noises)
+        return Known(values, vectors, width, optimism.shift, optimism.floor, sd)
 
     def matrix_and_vector(self, coordinates: Floats, low: float, high: float) -> tuple[Floats, Floats]:
         """The sums of a a' and a r, for rewards in [low, high], of sums over people in the coordinates of the scale."""
@@ -215,8 +240,40 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
         released.take(values, self.tree_levels)
 
     def estimates(self, state: MomentsState, delta: float) -> list[Estimate]:
-        """Actions change from step to step: there is no list of them. See `Agent.learned` for theta."""
+        """Actions change from step to step: there is no list of them. See `predict`, and `Agent.learned` for theta."""
         return []
+
+    def ellipsoid(self, state: MomentsState, key: int, delta: float) -> Ellipsoid:
+        """Where theta is, for the V that the policy has (docs/guarantees.md, "Predictions").
+
+        Each release has its share of delta, a third of it for the rewards and for each of the two noises.
+        """
+        low, high, released = state.low, state.high, state.released
+        if not released.releases:
+            return Ellipsoid(low, high)
+        matrix, vector = self.matrix_and_vector(released.total, low, high)
+        known = self.known(matrix, released, low, high)
+        failure = release_share(delta, released.releases) / 3
+        root = known.vectors / np.sqrt(known.values)
+        width = self._width_at(known, state, failure)
+        return Ellipsoid(low, high, root @ (vector @ root), root, width)
+
+    def _width_at(self, known: Known, state: MomentsState, failure: float) -> float:
+        """The width but for a probability of failure for the rewards, the matrix and the vector each."""
+        low, high, d = state.low, state.high, self.dimension
+        scale, spread, half_step = self.moments(low, high), high - low, state.rewards / (2 * LEAST_MOMENT_STEPS)
+        norms = 1.001 * known.sd * (math.sqrt(2 * d) + math.sqrt(2 * math.log(2 / failure)))
+        bound = self.context_norm**2 / scale.kappa * (norms + half_step * math.sqrt(d * (d + 1) / 2))
+        strayed = known.sd * math.sqrt(squared_length(d, failure)) + half_step * math.sqrt(d)
+        strayed *= self.context_norm * scale.largest_reward
+        beyond = max(0.0, bound - (known.shift - known.floor))  # the part of the bound that the shift does not cover
+        grown = float(np.log((known.values + beyond) / known.floor).sum())
+        assumed = Assumed(self.regulariser, self.parameter_norm, self.unit)
+        rounding = rounding_of_rewards(state.rewards, spread, LEAST_MOMENT_STEPS, d, assumed)
+        from_rewards = math.sqrt(1 + beyond / known.floor) * (reward_width(spread, failure, grown) + rounding)
+        most, root = known.shift + bound + beyond, math.sqrt(float(known.values[0]))
+        ridge = most / root if beyond else min(math.sqrt(most), most / root)
+        return from_rewards + self.parameter_norm * ridge + strayed / root
 
     def dump_state(self, state: MomentsState) -> dict[str, Any]:
         """Everything, theta too."""

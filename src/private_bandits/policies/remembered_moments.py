@@ -80,6 +80,11 @@ class RememberedMoments:
         return np.asarray(self._weights().releases @ np.array(self.values)) if self.values else np.zeros(self.size)
 
     @property
+    def releases(self) -> int:
+        """How many releases there were."""
+        return len(self.values)
+
+    @property
     def variance(self) -> float:
         """Variance of the noise in each coordinate of it."""
         return self.noise * self._weights().noises if self.values else 0.0

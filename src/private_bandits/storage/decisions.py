@@ -13,6 +13,7 @@ import numpy as np
 
 from private_bandits.errors import AgentClosed, AgentFileInvalid
 from private_bandits.policies import Offer
+from private_bandits.policies.named_offer import NamedOffer, are_names
 from private_bandits.state import Ending, OpenDecision, Settings
 from private_bandits.storage.damage import ROW, checksum, texts
 
@@ -86,7 +87,8 @@ class OpenDecisions:
             raise AgentFileInvalid("is damaged: an open decision does not fit the settings")
         offered = _offer(text, action, getattr(policy, "dimension", None)) if changing else None
         shown = None if policy.private_contexts else offered
-        return OpenDecision(f"{settings.token}-{generation}-{number}", number, action, person, shown), offered
+        arm = offered.names[action] if type(offered) is NamedOffer else None
+        return OpenDecision(f"{settings.token}-{generation}-{number}", number, action, person, shown, arm), offered
 
     def offered_to(self, decision: OpenDecision) -> Offer | None:
         """Return the private actions that an open decision chose from."""
@@ -135,7 +137,7 @@ class OpenDecisions:
         return rows, total
 
     def _row(self, decision: OpenDecision, offered: Offer | None) -> Row:
-        text = None if offered is None else json.dumps(offered.tolist())
+        text = None if offered is None else json.dumps(_plain_offer(offered))
         return decision.number, self._generation, decision.action, decision.person, text
 
     def gone(self) -> dict[int, int]:
@@ -187,9 +189,17 @@ def checked_rows(table: str, rows: Iterable[Row]) -> Iterator[Row]:
         yield row[:-1]
 
 
+def _plain_offer(offered: Offer) -> Any:
+    """Return what was offered as plain data: rows, or rows with their names."""
+    rows = offered.tolist()
+    return {"names": offered.names, "actions": rows} if type(offered) is NamedOffer else rows
+
+
 def _offer(text: str, action: int, dimension: int | None) -> Offer:
-    table = np.array(json.loads(text))
+    found = json.loads(text)
+    named = type(found) is dict and set(found) == {"names", "actions"}
+    table = np.array(found["actions"] if named else found)
     fit = table.ndim == 2 and table.dtype == np.int64 and dimension in (None, table.shape[1])
-    if not fit or not 0 <= action < len(table):
+    if not fit or not 0 <= action < len(table) or (named and not are_names(found["names"], len(table))):
         raise AgentFileInvalid("is damaged: the actions of an open decision cannot be read")
-    return table
+    return NamedOffer.of(table, found["names"]) if named else table
