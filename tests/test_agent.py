@@ -408,6 +408,8 @@ def test_a_resumed_agent_tells_its_settings(tmp_path: Any) -> None:
             "unit": "reward",
             "seed": None,
             "give_up_after": 9,
+            "control": None,
+            "control_share": None,
         }
 
 

@@ -71,6 +71,9 @@ class Agent:
     unit: what the budget is for, one "reward" or one "person"; the noise grows accordingly.
     seed: foreseeable noise for tests and studies; such an agent promises nothing.
     give_up_after: a decision is given up once this many later ones were made.
+    control: an arm, by its name or index, that a coin gives out: each decision plays it with probability control_share,
+        and what the policy recommends otherwise (docs/using.md). Not for contextual policies.
+    control_share: 0.2 if there is a control and nothing else is said.
     plan: the plan of the trial, as plain data. It is public, and the ledger begins with it (`ledger.opening`).
     noise: another source of noise than the exact one, for tests.
 
@@ -101,6 +104,8 @@ class Agent:
         give_up_after: int | None = None,
         *,
         one_reward_per_episode: bool = False,
+        control: int | str | None = None,
+        control_share: float | None = None,
         plan: Any = None,
         noise: NoiseSource | None = None,
     ) -> None:
@@ -112,6 +117,8 @@ class Agent:
             seed=seed,
             give_up_after=give_up_after,
             one_reward_per_episode=one_reward_per_episode,
+            control=control,
+            control_share=control_share,
         )
         self._assemble(*new_bandit(self.bandit_type, settings, path, noise, plan))
 
@@ -355,6 +362,8 @@ class Agent:
     def __repr__(self) -> str:
         bandit, s = self._bandit, self._bandit.settings
         options = f"reward_range=({s.reward_range.low:g}, {s.reward_range.high:g}), unit={s.unit!r}"
+        if s.control is not None:
+            options += f", control={s.control!r}, control_share={s.control_share:g}"
         if s.seed is not None:
             options += f", seed={s.seed}: no privacy"
         if bandit.failed is not None:

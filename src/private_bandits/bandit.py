@@ -84,6 +84,7 @@ class Bandit(Learning):
         self._limit = settings.max_rewards_per_person
         joins = door.composition.joins_sums and type(self.policy).combination is not Policy.combination
         self.people = People(settings, records, private.episodes, leave_together=joins)
+        self.coin = settings.coin
         self._hides_offers = self.policy.private_contexts
         self._waits = self.policy.waits_for == "all"
         self._declared = self.policy.declared_weight  # read once, not between a draw and its record
@@ -118,7 +119,10 @@ class Bandit(Learning):
         """Make one decision, for the hash of a person, among the actions offered if they change."""
         public = self.public
         if offered is None:
-            action = self.policy.recommend(public.policy, public.waiting, self.arrived, public.asked + 1)
+            if self.coin is not None and self.coin.gives_control(public.asked + 1):
+                action = self.coin.action  # whatever was learned: the coin alone decides
+            else:
+                action = self.policy.recommend(public.policy, public.waiting, self.arrived, public.asked + 1)
             if type(action) is not int or not 0 <= action < len(public.waiting):
                 action = self._checked_action(action, len(public.waiting))
             public.waiting[action] += 1

@@ -25,7 +25,7 @@ def check_positive(name: str, value: float) -> float:
 
 def check_probability(name: str, value: float) -> float:
     """Return a number that has to lie strictly between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
+    if isinstance(value, bool) or not isinstance(value, Real) or not (0 < value < 1 and 0 < float(value) < 1):
         raise InvalidInput(f"{name} must lie strictly between 0 and 1, got {value!r}")
     return float(value)
 

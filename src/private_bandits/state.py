@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from zlib import crc32
 
 from private_bandits.checks import whole_number
+from private_bandits.control import ControlCoin, checked_control
 from private_bandits.errors import AgentFileInvalid, InvalidInput
 from private_bandits.guarantee import Unit
 from private_bandits.ledger import Release
@@ -37,6 +38,10 @@ class Settings:
     give_up_after: int | None
     one_reward_per_episode: bool = False
     """Whether a second reward of a person in an open episode is over the limit."""
+    control: int | str | None = None
+    """The arm that a coin gives out, by its name; None: there is none."""
+    control_share: float | None = None
+    """The probability with which a decision plays the control."""
     token: str = field(default_factory=lambda: secrets.token_hex(4))
     """Marks this agent's decisions, so that another agent's are not taken for them."""
     salt: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
@@ -63,6 +68,9 @@ class Settings:
         ):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else whole_number(name, value, least, most))
+        control, share = checked_control(self.policy, self.control, self.control_share)
+        object.__setattr__(self, "control", control)
+        object.__setattr__(self, "control_share", share)
         for name, digits in (("token", 8), ("salt", 32)):
             if not re.fullmatch(f"[0-9a-f]{{{digits}}}", getattr(self, name)):
                 raise InvalidInput(f"{name} must be of {digits} hexadecimal digits")
@@ -70,8 +78,15 @@ class Settings:
     @property
     def shown(self) -> dict[str, Any]:
         """The caller's choices, besides the policy."""
-        names = ("max_rewards_per_person", "one_reward_per_episode", "unit", "seed", "give_up_after")
-        return {"reward_range": (self.reward_range.low, self.reward_range.high)} | {n: getattr(self, n) for n in names}
+        bounds = (self.reward_range.low, self.reward_range.high)
+        return {"reward_range": bounds} | {name: getattr(self, name) for name in _CHOSEN_SETTINGS}
+
+    @property
+    def coin(self) -> ControlCoin | None:
+        """A new coin that gives out the control arm, if there is one."""
+        if self.control is None or self.control_share is None:
+            return None
+        return ControlCoin(self.policy.arm_names.index(str(self.control)), self.control_share, self.seed)
 
     @property
     def run_policy(self) -> Policy[Any]:
@@ -124,11 +139,12 @@ class Settings:
         return found
 
 
-_PLAIN_SETTINGS = (
+_CHOSEN_SETTINGS = (
     *("max_rewards_per_person", "one_reward_per_episode", "unit", "seed", "give_up_after"),
-    *("token", "salt"),
+    *("control", "control_share"),
 )
-_LATER_SETTINGS = {"one_reward_per_episode"}
+_PLAIN_SETTINGS = (*_CHOSEN_SETTINGS, "token", "salt")
+_LATER_SETTINGS = {"one_reward_per_episode", "control", "control_share"}
 """Settings that files of earlier versions do not have: they are then as by default."""
 _REUSE = {"tree_levels", "factor", "for_people"}
 

@@ -49,9 +49,11 @@ class ScriptedNoise:
         self._source: Any = None
 
     def watch(self, agent: Agent) -> None:
-        """Take the place of the agent's source."""
-        door = bandit_of(agent).door
-        self._source, door.noise = door.noise, self
+        """Take the place of the agent's source. A coin for its control arm falls alike in all worlds."""
+        bandit = bandit_of(agent)
+        self._source, bandit.door.noise = bandit.door.noise, self
+        if bandit.coin is not None:
+            bandit.coin = bandit.coin.with_seed(1)
 
     @property
     def secret(self) -> bool:

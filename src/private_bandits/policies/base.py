@@ -200,7 +200,10 @@ class Policy(ABC, Generic[State]):
 
     @abstractmethod
     def recommend(self, state: State, waiting: Sequence[int], arrived: Mapping[int, int], step: int) -> int:
-        """The action of decision number `step`; waiting[a] decisions for action a are open. Changes nothing."""
+        """The action of decision number `step`; waiting[a] decisions for action a are open. Changes nothing.
+
+        It is not asked of decisions that play a control arm by a coin.
+        """
 
     def choose(self, state: State, offered: Offer, step: int) -> int:
         """The same, among actions that were offered: only where they change from step to step."""
