@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from private_bandits.bandit import Bandit, LoggedReward
+from private_bandits.bandit import Bandit
 from private_bandits.errors import InvalidInput
 from private_bandits.offline.logs import Log
+from private_bandits.releasing import LoggedReward
 
 
 @dataclass

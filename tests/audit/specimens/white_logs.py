@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import private_bandits as pb
-from private_bandits.bandit import Bandit, LoggedReward
+from private_bandits.bandit import Bandit
+from private_bandits.releasing import LoggedReward
 from tests.audit.specimens.listing import StrPath, specimen
 from tests.audit.specimens.white_batches import _QuietAtTimes, _reward_in
 from tests.audit.specimens.white_correct import _AnyoneAgent
