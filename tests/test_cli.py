@@ -232,6 +232,31 @@ def test_results_have_the_tail_and_the_reference() -> None:
     assert "times ref." not in call(*linear).stdout
 
 
+def test_rewards_may_be_late_or_missing() -> None:
+    late = (
+        "simulate",
+        "--means",
+        "0.75,0.5",
+        "--rho",
+        "1",
+        "--runs",
+        "3",
+        "--delay",
+        "geometric:20",
+        "--missing",
+        "0.1",
+    )
+    data = json.loads(call_here(*late, "--json").stdout)
+    (row,) = data["results"]
+    assert (row["delay"], row["missing"], row["horizon"]) == ("geometric:20", 0.1, 10_000)
+    assert (data["delay"], data["missing"]) == ("geometric:20", 0.1)
+    title = " ".join(call_here(*late, "--horizon", "100").stdout.split("policy")[0].split())
+    assert title == "Regret after 100 steps, 3 runs; rewards 20 decisions late on average, 10% of rewards missing"
+    prompt = ("simulate", "--horizon", "1000", "--runs", "3", "--json")
+    before, again = (json.loads(call_here(*prompt, *more).stdout) for more in ((), ("--delay", "0", "--missing", "0")))
+    assert before["results"] == again["results"]
+
+
 def test_the_version_is_told() -> None:
     assert call("--version").stdout.strip().count(".") == 2
 
@@ -274,6 +299,12 @@ def test_policies_are_listed() -> None:
         (["--rho", "-inf"], "rho must be a positive"),
         (["--csv", "nowhere/at/all.csv"], "does not exist"),
         (["--epsilon", "1"], "AdaPUCB"),
+        (["--delay", "-3"], "delay must be a whole number of decisions of at least 0"),
+        (["--delay", "geometric:x"], "or geometric:100"),
+        (["--missing", "1.01"], "missing must be a probability from 0 to 1, got 1.01"),
+        (["--missing", "-0.5"], "missing must be a probability from 0 to 1, got -0.5"),
+        (["--setting", "contextual", "--delay", "3"], "--delay is for --setting finite, the setting is contextual"),
+        (["--setting", "linear", "--missing", "0.1"], "--missing is for --setting finite, the setting is linear"),
     ],
 )
 def test_bad_flags_are_told_in_one_line(arguments: list[str], text: str) -> None:

@@ -19,8 +19,8 @@ from private_bandits.cli.flags import (
     DEFAULTS,
     DEFAULTS_ON_TABLE,
     OF_BOUNDS,
-    SCALE,
-    SCALE_ON_TABLE,
+    Delay,
+    Missing,
     budget_label,
     check_new_file,
     check_one_of,
@@ -35,6 +35,7 @@ from private_bandits.cli.flags import (
     refuse_flags_of_other_settings,
     refuse_flags_without_or_beside_table,
     single_budget,
+    usual_scale,
 )
 from private_bandits.cli.regrets import regret_table, with_references
 from private_bandits.cli.shares import share_table, table_in_words
@@ -169,7 +170,12 @@ def simulate(
             help="Linear, contextual: strict, rewards +1 and -1, contexts in the unit ball; paper, N(0, 1) noise."
         ),
     ] = "strict",
-    horizon: Annotated[str | None, typer.Option(help="Steps of a run.", show_default="1e7; with --data 1e4")] = None,
+    delay: Delay = "0",
+    missing: Missing = 0.0,
+    horizon: Annotated[
+        str | None,
+        typer.Option(help="Steps of a run.", show_default="1e7; with --data, --delay or --missing 1e4"),
+    ] = None,
     runs: Annotated[str | None, typer.Option(help="Independent runs.", show_default="100; with --data 5")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
     processes: Annotated[int, typer.Option(help="Processes to use; the numbers do not depend on it.")] = 1,
@@ -186,7 +192,7 @@ def simulate(
     refuse_flags_without_or_beside_table(context)
     large_number("seed", seed, least=0)
     check_new_file(csv)
-    usual = SCALE if data is None else SCALE_ON_TABLE
+    usual = usual_scale(context)
     steps, repeats = parse_number("horizon", horizon or usual[0]), parse_number("runs", runs or usual[1])
     environment: Environment
     options: dict[str, Any]
@@ -213,7 +219,8 @@ def simulate(
         for budget in budgets
     }
     refuse_flags_of_other_policies(context, names, setting)
-    result = run_simulation(policies, environment, steps, repeats, seed, processes=processes)
+    late: dict[str, Any] = {"delay": delay, "missing": missing}
+    result = run_simulation(policies, environment, steps, repeats, seed, processes=processes, **late)
     if csv is not None:
         result.to_csv(csv)
     references = [reference_of(made, environment, result.horizon) for made in policies.values()]

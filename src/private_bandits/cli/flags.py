@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -19,8 +19,21 @@ from private_bandits.policies.linear import check_actions
 DEFAULTS = {"finite": "adac-imed", "linear": "adac-gope", "contextual": "adac-oful"}
 DEFAULTS_ON_TABLE = "adac-oful,adac-oful-private"
 """Rewards are private; contexts as well."""
-SCALE, SCALE_ON_TABLE = ("1e7", "100"), ("1e4", "5")
-"""Steps and runs: every step is played on a table."""
+SCALE, SCALE_ON_TABLE, SCALE_LATE = ("1e7", "100"), ("1e4", "5"), ("1e4", "100")
+"""Steps and runs: every step is played on a table, and where rewards are late or missing."""
+Delay = Annotated[
+    str,
+    typer.Option(
+        help="Finite: how many later decisions are made before a reward is told; geometric:100 is a random delay of "
+        "each reward, with that mean."
+    ),
+]
+Missing = Annotated[
+    float,
+    typer.Option(
+        help="Finite: the probability that a reward never comes; its decision is given up when it would have been due."
+    ),
+]
 OF_TABLE = ("label", "components")
 NOT_OF_TABLE = ("dimension", "arms", "theta", "setting_as")
 """Flags of a world that a table is there instead of."""
@@ -42,6 +55,8 @@ OF_SETTING = {
     "regulariser": ("contextual",),
     "exploration": ("contextual",),
     "growth": ("finite", "contextual"),
+    "delay": ("finite",),
+    "missing": ("finite",),
 }
 
 OF_BOUNDS = {
@@ -105,6 +120,13 @@ def refuse_flags_without_or_beside_table(context: typer.Context) -> None:
     for name in OF_TABLE:
         if was_given(context, name):
             raise InvalidInput(f"--{name} belongs to --data: give a CSV file too")
+
+
+def usual_scale(context: typer.Context) -> tuple[str, str]:
+    """Return the steps and runs of a simulation where none are given."""
+    if was_given(context, "data"):
+        return SCALE_ON_TABLE
+    return SCALE_LATE if was_given(context, "delay") or was_given(context, "missing") else SCALE
 
 
 def contextual_world(dimension: int, arms: int, theta: str | None, seed: int, setting: Setting) -> Contextual:

@@ -27,6 +27,8 @@ def regret_table(result: Simulation, references: Sequence[float | None]) -> Tabl
     """Return a row per policy. Long budgets are folded, and no name and no number is cut."""
     known = any(reference is not None for reference in references)
     title = f"Regret after {result.horizon:,} steps, {result.runs:,} runs"
+    if not result.arrivals.prompt:
+        title += f"; {result.arrivals}"
     table = Table(title=title, box=None, padding=(0, 1), pad_edge=False, collapse_padding=True)
     table.add_column("policy", no_wrap=True)
     table.add_column("variant", no_wrap=True)

@@ -38,6 +38,7 @@ from private_bandits.policies import (
 from private_bandits.policies.phased_elimination import PhasedElimination
 from private_bandits.policies.running_sum import RunningSumPolicy
 from private_bandits.progress import Report
+from private_bandits.simulation.arrivals import LateWorld
 from private_bandits.simulation.seeds import Seeds, fingerprint
 
 BLOCK = 10_000
@@ -46,6 +47,9 @@ STEPS = 10**6
 """Steps simulated together where every step is played."""
 SLOW_STEPS = 10**4
 """The same, one decision at a time: a few seconds for each policy."""
+
+LATE_STEPS = 10**5
+"""The same where rewards are late or missing: about a second."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +175,12 @@ def _steps() -> Any:
     return steps
 
 
+def _late_steps() -> Any:
+    from private_bandits.simulation import late_steps
+
+    return late_steps
+
+
 def _contextual_steps() -> Any:
     from private_bandits.simulation import contextual_steps
 
@@ -196,6 +206,8 @@ COUNTED = Engine(_counted, seconds_a_step=1e-7, steps=STEPS, shares_contexts=Tru
 STEPWISE = Engine(_stepwise, seconds_a_step=3e-6, steps=STEPS, shares_contexts=True, in_threads=True)
 ONE_BY_ONE = Engine(_steps, seconds_a_step=2e-4)
 """Runs any policy with a list of actions, one decision at a time. The oracle of the fast ones."""
+LATE = Engine(_late_steps, seconds_a_step=1e-5, steps=LATE_STEPS)
+"""The same where rewards are late or missing."""
 CONTEXTS_ONE_BY_ONE = Engine(_contextual_steps, seconds_a_step=2e-4, steps=SLOW_STEPS, shares_contexts=True)
 """The same for policies whose actions change."""
 TABLE_ROWS = Engine(_labelled_steps, seconds_a_step=1e-4, steps=SLOW_STEPS, shares_contexts=True)
@@ -238,6 +250,8 @@ def engine_for(policy: Policy[Any], environment: Any = None) -> Engine:
     """Return the engine that simulates a policy exactly."""
     if isinstance(environment, Labelled):
         return TABLE_ROWS
+    if isinstance(environment, LateWorld):
+        return LATE
     ancestors = type(policy).__mro__
     for depth, ancestor in enumerate(ancestors):
         if ancestor in SERVED:

@@ -24,6 +24,7 @@ from private_bandits.plain_data import csv_text, json_number
 from private_bandits.policies import Policy
 from private_bandits.progress import Report
 from private_bandits.progress import progress as progress_bar
+from private_bandits.simulation.arrivals import PROMPT, Arrivals, world_with
 from private_bandits.simulation.engines import Engine, engine_for
 from private_bandits.simulation.workers import compute
 
@@ -39,6 +40,8 @@ Environment = FiniteEnvironment | Contextual | Labelled
 class Simulation:
     """Regrets of every policy: `curves[name]` is [run, checkpoint], `final[name]` the regret at the horizon.
 
+    arrivals: when rewards came. Tables and plain data hold its delay and missing where rewards were not prompt.
+
     No privacy holds for simulated runs: their noise comes from a seed.
     """
 
@@ -50,6 +53,7 @@ class Simulation:
     checkpoints: Integers
     curves: Mapping[str, Floats]
     seconds: float
+    arrivals: Arrivals = PROMPT
 
     @property
     def final(self) -> dict[str, Floats]:
@@ -75,7 +79,7 @@ class Simulation:
         """
         return [
             {"name": name, **_describe(policy), **self._figures(self.final[name], self.horizon)}
-            | {"horizon": self.horizon, "runs": self.runs}
+            | {"horizon": self.horizon, "runs": self.runs, **self.arrivals.to_dict()}
             for name, policy in self.policies.items()
         ]
 
@@ -83,7 +87,7 @@ class Simulation:
         """Return a row per policy and checkpoint, with the same figures."""
         return [
             {"name": name, **_describe(policy), "step": int(step), **self._figures(self.curves[name][:, i], step)}
-            | {"runs": self.runs, "seed": self.seed}
+            | {"runs": self.runs, "seed": self.seed, **self.arrivals.to_dict()}
             for name, policy in self.policies.items()
             for i, step in enumerate(self.checkpoints)
         ]
@@ -129,6 +133,7 @@ class Simulation:
             "environment": str(self.environment),
             **({"table": self.environment.to_dict()} if isinstance(self.environment, Labelled) else {}),
             "seed": self.seed,
+            **self.arrivals.to_dict(),
             "policies": settings,
             "note": self.note,
         }
@@ -143,6 +148,9 @@ def simulate(
     checkpoints: Sequence[int] | None = None,
     processes: int = 1,
     progress: bool = True,
+    *,
+    delay: float | str = 0,
+    missing: float = 0.0,
 ) -> Simulation:
     """Regret of each policy over many runs, exact in distribution.
 
@@ -153,6 +161,11 @@ def simulate(
     before the clock starts. A contextual policy of your own is played one step at a time, and so is every policy on a
     labelled table (`Labelled`): some thousand a second.
 
+    delay: how many later decisions are made before a reward is told; "geometric:100" is a random delay with that mean,
+    of each reward's own. missing: the probability that a reward never comes, whatever it is. Its decision is given up
+    when the reward would have been due. Regret counts every decision. Both are for finite arms; with either of them an
+    `Agent` plays every decision, a hundred thousand a second at most.
+
     >>> import private_bandits as pb
     >>> result = pb.simulate({"private": pb.AdaCUCB(2, pb.zCDP(0.1), beta=1)}, pb.Bernoulli([0.9, 0.1]),
     ...                      horizon=10**6, runs=10)
@@ -161,8 +174,8 @@ def simulate(
     """
     horizon, runs = large_number("horizon", horizon), large_number("runs", runs)
     seed, processes = large_number("seed", seed, least=0), large_number("processes", processes)
-    points = _checkpoints(checkpoints, horizon)
-    tasks = tasks_for(policies, environment, horizon, points, seed)
+    points, arrivals = _checkpoints(checkpoints, horizon), Arrivals.of(delay, missing)
+    tasks = tasks_for(policies, environment, horizon, points, seed, arrivals)
     for task in tasks:
         task.prepare()
     started = time.perf_counter()
@@ -179,7 +192,8 @@ def simulate(
         for name, rows in zip(task.policies, found[i], strict=True):
             parts[name].append(rows)
     curves = {name: np.concatenate(rows) for name, rows in parts.items()}
-    return Simulation(dict(policies), environment, horizon, runs, seed, points, curves, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return Simulation(dict(policies), environment, horizon, runs, seed, points, curves, seconds, arrivals)
 
 
 def tasks_for(
@@ -188,13 +202,15 @@ def tasks_for(
     horizon: int,
     checkpoints: Integers,
     seed: int,
+    arrivals: Arrivals = PROMPT,
 ) -> list[Task]:
     """The simulation as tasks, one for each engine."""
     _check_policies(policies, environment)
+    world = world_with(arrivals, environment, policies)
     groups: dict[Engine, dict[str, Policy[Any]]] = {}
     for name, policy in policies.items():
-        groups.setdefault(engine_for(policy, environment), {})[name] = policy
-    return [Task(group, environment, horizon, checkpoints, seed) for group in groups.values()]
+        groups.setdefault(engine_for(policy, world), {})[name] = policy
+    return [Task(group, world, horizon, checkpoints, seed) for group in groups.values()]
 
 
 Block = tuple[int, int]
