@@ -14,7 +14,7 @@ from private_bandits.arrays import Floats, Integers
 from private_bandits.errors import InvalidInput
 from private_bandits.policies import Policy
 from private_bandits.simulation import engines, late_steps
-from private_bandits.simulation.arrivals import PROMPT, Arrivals, Delay, LateWorld
+from private_bandits.simulation.arrivals import PROMPT, Arrivals, Delay, TrialWorld
 from private_bandits.simulation.engines import LATE, engine_for
 from tests.support import EVERY_POLICY
 
@@ -132,7 +132,7 @@ def test_the_agent_is_told_the_rewards_that_are_due_and_gives_up_the_others(dela
 
 def test_progress_is_told_within_a_run() -> None:
     parts: list[float] = []
-    world = LateWorld(WORLD, Arrivals.of(3, 0))
+    world = TrialWorld(WORLD, Arrivals.of(3, 0))
     generators = [np.random.default_rng(0)] * 2
     checkpoints = np.array([1000])
     late_steps.regret_curves([private(), private(2)], world, 1000, 2, checkpoints, generators, parts.append)
@@ -276,6 +276,6 @@ def test_only_for_finite_arms(late: dict[str, Any]) -> None:
 
 
 def test_one_engine_for_all_policies() -> None:
-    world = LateWorld(WORLD, Arrivals.of(1, 0))
+    world = TrialWorld(WORLD, Arrivals.of(1, 0))
     assert {engine_for(policy, world) for policy in FINITE} == {LATE}
     assert callable(LATE.load().regret_curves)

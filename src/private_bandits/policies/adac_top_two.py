@@ -15,6 +15,8 @@ from private_bandits.ledger import Release
 from private_bandits.policies.evidence import Evidence, declared, joint_costs
 from private_bandits.policies.geometric_policy import ChosenState, GeometricPolicy
 
+NEAR = 1e-3
+"""How precise the cost of a challenger has to be, in parts of it."""
 TIE = 1e-6
 """Indices that differ by no more are equal, and the first arm has precedence: rounding does not decide."""
 
@@ -159,4 +161,4 @@ def costs_of_challengers(leaders: Columns, others: Columns) -> Floats:
         Evidence(means, nothing, rewards, noise, nothing, nothing, nothing, nothing + 1.0)
         for means, rewards, noise in (leaders, others)
     )
-    return joint_costs(ahead, behind, nothing)
+    return joint_costs(ahead, behind, nothing, NEAR)

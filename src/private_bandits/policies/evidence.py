@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import product
+from itertools import accumulate, product
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from private_bandits.arrays import Floats
 from private_bandits.budget import NoiseKind
@@ -168,11 +169,12 @@ ArmEvidence = tuple[Evidence, ...]
 """What is known of one arm, in one or two ways: after a closing release also what was known before. Empty: nothing."""
 
 
-def joint_costs(first: Evidence, second: Evidence, lead: Floats) -> Floats:
+def joint_costs(first: Evidence, second: Evidence, lead: Floats, near: float = _NEAR) -> Floats:
     """Return the least cost of believing that the first arms' means exceed those of the second by no more than `lead`.
 
     It is the infimum over u in [0, 1] of the cost that the first arm's mean is u + lead at most plus the cost that the
     second's is u at least, rounded down: both are convex, so the two tangents next to the infimum bound it below.
+    near: how close it is to the infimum, in parts of it.
 
     >>> arms = [Evidence(m, 0.0, 1000.0, 1e-5, 2.0) for m in (0.6, 0.5)]
     >>> better, worse = (Evidence.stacked([arm]) for arm in arms)
@@ -186,7 +188,7 @@ def joint_costs(first: Evidence, second: Evidence, lead: Floats) -> Floats:
     if not len(left):
         return found
     first, second, lead, least, most = first.take(left), second.take(left), lead[left], least[left], most[left]
-    search = _Search(first, second, lead, least, most)
+    search = _Search(first, second, lead, least, most, near)
     found_all = search.cut(search.guess())
     while not found_all and search.cuts < _CUTS:
         found_all = search.cut(search.crossing())
@@ -194,11 +196,35 @@ def joint_costs(first: Evidence, second: Evidence, lead: Floats) -> Floats:
     return np.asarray(np.maximum(found, 0.0))
 
 
+def _between(first: Evidence, second: Evidence, left: Floats, right: Floats) -> Floats:
+    """Return a point where the first arm's being so low costs about as much more as the second's being so high."""
+    spread, other = (arm.variance + 2.0 * arm.copies * arm.scale**2 + 0.25 / arm.rewards for arm in (first, second))
+    part = other / np.maximum(spread + other, 1e-300)
+    return np.asarray(left + np.clip(part, 0.01, 0.99) * (right - left))
+
+
+def beats(first: Evidence, second: Evidence, odds: Floats | float) -> NDArray[np.bool_]:
+    """Return whether it costs too much to believe that the second arm is as good as the first, for each pair.
+
+    odds: one over the failure probability of each pair. One point decides against most of them: the infimum is no more
+    than the cost there.
+    """
+    needed = cost_needed(odds * first.odds * second.odds)
+    left, right = (np.clip(arm.mean, _EDGE, 1.0 - _EDGE) for arm in (second, first))
+    u = _between(first, second, left, right)
+    found = (left < right) & (costs_of_less(first, u)[0] + costs_of_more(second, u)[0] >= needed)
+    places = np.flatnonzero(found)
+    found[places] = joint_costs(first.take(places), second.take(places), np.zeros(len(places))) >= needed[places]
+    return np.asarray(found)
+
+
 class _Search:
     """The search for the least of a convex function of u, between two tangents that come closer."""
 
-    def __init__(self, first: Evidence, second: Evidence, lead: Floats, least: Floats, most: Floats) -> None:
-        self.first, self.second, self.lead = first, second, lead
+    def __init__(
+        self, first: Evidence, second: Evidence, lead: Floats, least: Floats, most: Floats, near: float
+    ) -> None:
+        self.first, self.second, self.lead, self.near = first, second, lead, near
         self.least, self.most = least - _EDGE, most + _EDGE
         # Left of the second arm's mean and right of the first one's the function does not fall.
         self.left = np.clip(second.mean + second.rounding, least, most)
@@ -246,7 +272,7 @@ class _Search:
         bound = self.bound()
         open_ = (self.slope_left < 0.0) & (self.slope_right > 0.0) & (self.right - self.left > 1e-13)
         upper = np.minimum(self.cost_left, self.cost_right)
-        places = np.flatnonzero(open_ & (upper - bound > _NEAR * (1e-3 + upper)))
+        places = np.flatnonzero(open_ & (upper - bound > self.near * (1e-3 + upper)))
         if not len(places):
             return True
         u = at[places]
@@ -283,11 +309,18 @@ def relative_costs(pairs: Sequence[tuple[ArmEvidence, ArmEvidence]], lead: Float
     is known in two ways, the best one counts: the failure probability is shared over the numbers of releases, and each
     way has its own.
     """
+    first, second, starts = _ways(pairs)
+    repeated = np.repeat(lead, np.diff([*starts, len(first.mean)]))
+    found = joint_costs(first, second, repeated) / cost_needed(odds * first.odds * second.odds)
+    return np.asarray(np.maximum.reduceat(found, starts))
+
+
+def _ways(pairs: Sequence[tuple[ArmEvidence, ArmEvidence]]) -> tuple[Evidence, Evidence, list[int]]:
+    """Return each way in which the arms of each pair are known, and where the ways of each pair begin."""
     ways = [list(product(first, second)) for first, second in pairs]
-    sizes = [len(each) for each in ways]
-    first, second = (Evidence.stacked(list(side)) for side in zip(*(way for each in ways for way in each), strict=True))
-    found = joint_costs(first, second, np.repeat(lead, sizes)) / cost_needed(odds * first.odds * second.odds)
-    return np.asarray(np.maximum.reduceat(found, np.cumsum([0, *sizes[:-1]])))
+    sides = zip(*(way for each in ways for way in each), strict=True)
+    first, second = (Evidence.stacked(list(side)) for side in sides)
+    return first, second, list(accumulate((len(each) for each in ways[:-1]), initial=0))
 
 
 def declared(arms: Sequence[ArmEvidence], delta: float) -> int | None:
@@ -301,8 +334,9 @@ def declared(arms: Sequence[ArmEvidence], delta: float) -> int | None:
     others = [known for arm, known in enumerate(arms) if arm != leader]
     if not others:
         return leader
-    found = relative_costs([(arms[leader], known) for known in others], np.zeros(len(others)), len(others) / delta)
-    return leader if (found >= 1.0).all() else None
+    first, second, starts = _ways([(arms[leader], known) for known in others])
+    found = np.logical_or.reduceat(beats(first, second, len(others) / delta), starts)
+    return leader if found.all() else None
 
 
 def interval_of(arm: Evidence, odds: float) -> tuple[float, float]:

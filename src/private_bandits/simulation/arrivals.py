@@ -128,24 +128,30 @@ PROMPT = Arrivals()
 
 
 @dataclass(frozen=True)
-class LateWorld:
-    """An environment whose rewards arrive late, or never."""
+class TrialWorld:
+    """An environment as a trial has it: rewards may arrive late or never, and verdicts may be looked for.
+
+    verdict: the delta of these verdicts; None: nobody looks.
+    """
 
     environment: FiniteEnvironment
-    arrivals: Arrivals
+    arrivals: Arrivals = PROMPT
+    verdict: float | None = None
 
 
-def world_with(arrivals: Arrivals, environment: Any, policies: Mapping[str, Policy[Any]]) -> Any:
-    """Return what the policies are simulated on: the environment itself where all rewards are prompt.
+def world_with(arrivals: Arrivals, verdict: float | None, environment: Any, policies: Mapping[str, Policy[Any]]) -> Any:
+    """Return what policies are simulated on: the environment itself where rewards are prompt and nobody looks.
 
     Raises:
-        InvalidInput: rewards are late or missing, and a policy is not for finite arms.
+        InvalidInput: a policy is not for finite arms, and there is something to see besides its regret.
     """
-    if arrivals.prompt:
+    if arrivals.prompt and verdict is None:
         return environment
+    asked = "verdict" if arrivals.prompt else "delay and missing"
     for name, policy in policies.items():
         if policy.setting != "finite":
             raise InvalidInput(
-                f"delay and missing are for finite arms, policy {name!r} is for the {policy.setting} setting"
+                f"{asked} {'is' if arrivals.prompt else 'are'} for finite arms, policy {name!r} is for the "
+                f"{policy.setting} setting"
             )
-    return LateWorld(environment, arrivals)
+    return TrialWorld(environment, arrivals, verdict)

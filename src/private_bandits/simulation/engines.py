@@ -38,7 +38,7 @@ from private_bandits.policies import (
 from private_bandits.policies.phased_elimination import PhasedElimination
 from private_bandits.policies.running_sum import RunningSumPolicy
 from private_bandits.progress import Report
-from private_bandits.simulation.arrivals import LateWorld
+from private_bandits.simulation.arrivals import TrialWorld
 from private_bandits.simulation.seeds import Seeds, fingerprint
 
 BLOCK = 10_000
@@ -214,6 +214,10 @@ TABLE_ROWS = Engine(_labelled_steps, seconds_a_step=1e-4, steps=SLOW_STEPS, shar
 """The same on a labelled table."""
 
 
+DRAW_VERDICTS = (DOUBLING, REMEMBERING, TOP_TWO, HALVING)
+"""Engines that look for verdicts in all runs at once."""
+
+
 class Served(NamedTuple):
     """The engine of a class of policies. by_itself: methods that it does not ask a policy for; None: all of them."""
 
@@ -250,8 +254,9 @@ def engine_for(policy: Policy[Any], environment: Any = None) -> Engine:
     """Return the engine that simulates a policy exactly."""
     if isinstance(environment, Labelled):
         return TABLE_ROWS
-    if isinstance(environment, LateWorld):
-        return LATE
+    if isinstance(environment, TrialWorld):
+        fast = engine_for(policy)
+        return fast if environment.arrivals.prompt and fast in DRAW_VERDICTS else LATE
     ancestors = type(policy).__mro__
     for depth, ancestor in enumerate(ancestors):
         if ancestor in SERVED:

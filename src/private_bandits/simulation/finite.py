@@ -15,8 +15,11 @@ from private_bandits.arrays import Floats, Integers
 from private_bandits.environments import FiniteEnvironment
 from private_bandits.mechanism.factor import INDEPENDENT
 from private_bandits.policies.doubling import IndexPolicy
+from private_bandits.policies.evidence import Evidence
 from private_bandits.progress import Report
-from private_bandits.simulation.simulated_noise import noise_draws
+from private_bandits.simulation.arrivals import TrialWorld
+from private_bandits.simulation.simulated_noise import noise_draws, release_variance
+from private_bandits.simulation.verdicts import Watch
 
 
 class Runs(ABC):
@@ -25,11 +28,16 @@ class Runs(ABC):
     def __init__(
         self,
         policies: Sequence[Any],
-        environment: FiniteEnvironment,
+        environment: FiniteEnvironment | TrialWorld,
         horizon: int,
         runs: int,
         generators: Sequence[np.random.Generator],
     ) -> None:
+        self.watch: Watch | None = None
+        if isinstance(environment, TrialWorld):
+            if environment.verdict is not None:
+                self.watch = Watch(environment.verdict, len(policies) * runs)
+            environment = environment.environment
         total, arms = len(policies) * runs, len(environment.means)
         self.policies = policies
         self.environment = environment
@@ -43,6 +51,7 @@ class Runs(ABC):
         # How far a reward moves all of its releases together: the root of the factor's column, in reward ranges.
         self.moved = [self.width * float((policy.factor or INDEPENDENT).column) ** 0.5 for policy in policies]
         self.time = np.zeros(total, dtype=np.int64)
+        self.complete = np.ones(total, dtype=bool)  # whether the last episode was not cut by the horizon
         self.regret = np.zeros(total)
         self.means = np.zeros((total, arms))
 
@@ -57,6 +66,7 @@ class Runs(ABC):
     def play(self, arm: Integers, steps: Integers) -> None:
         """Play an arm in every run for a whole episode and release its noisy sum; beyond the horizon, nothing."""
         count = np.minimum(steps, self.horizon - self.time)
+        self.complete = count == steps
         self.time += count
         self.regret += self.gaps[arm] * count
         # For runs that were left out as well: so draws are the same however many are.
@@ -80,6 +90,10 @@ class Runs(ABC):
     def choose(self) -> Integers:
         """The arm of the largest index in every run."""
 
+    def evidence(self) -> Evidence:
+        """What the releases say of each arm, [arm, run]: for verdicts."""
+        raise NotImplementedError(f"{type(self).__name__} draws no verdicts")
+
 
 class LastReleases(Runs):
     """Policies whose index is of an arm's last release."""
@@ -102,6 +116,18 @@ class LastReleases(Runs):
         self.released[self.row, arm] += count
         self.last[self.row, arm] = divisor
         self.means[self.row, arm] = (sums + noise) / divisor
+
+    def evidence(self) -> Evidence:
+        """The last release of each arm. The j-th one holds 2^(j-2) rewards, and the first one 1."""
+        count, nothing = self.last.T, np.zeros(self.means.T.shape)
+        number = np.log2(np.maximum(self.released.T, 1)) + 1.0
+        variance, scale = (np.zeros(len(self.row)) for _ in range(2))
+        for policy, group in zip(self.policies, self.groups, strict=True):
+            laplace = policy.budget.noise == "laplace"
+            (scale if laplace else variance)[group] = 1.0 / policy.budget.level if laplace else release_variance(policy)
+        means, copies = (self.means.T - self.low) / self.width, nothing + (scale > 0.0)
+        noise = variance / count**2, scale / count
+        return Evidence(means, nothing, count, noise[0], number * (number + 1.0), noise[1], copies, nothing + 1.0)
 
     def choose(self) -> Integers:
         """By each policy's own index."""
@@ -129,8 +155,8 @@ def regret_curves(
 def curves_of(state: Runs, checkpoints: Integers, report: Report) -> Floats:
     """Regret of every policy and run at the checkpoints: an array [policy, run, checkpoint].
 
-    Within an episode regret grows by the same gap at each step, so interpolating between the ends of episodes
-    is exact.
+    Where verdicts are looked for, two columns follow (`verdicts.FirstVerdict`). Within an episode regret grows by the
+    same gap at each step, so interpolating between the ends of episodes is exact.
     """
     times, regrets = [state.time.copy()], [state.regret.copy()]
     runs = range(len(state.run))
@@ -143,13 +169,22 @@ def curves_of(state: Runs, checkpoints: Integers, report: Report) -> Floats:
         # Episodes double, so work is done in proportion to the logarithm of time.
         report(float(np.log1p(times[-1]).mean() / np.log1p(state.horizon)))
 
+    def look() -> None:
+        if state.watch is not None:
+            state.watch.look(state.evidence(), state.run, state.time, state.complete)
+
     for number in range(min(len(state.gaps), state.horizon)):
         arm = np.full(len(state.row), number)
         play(arm, state.next_length(arm))
+    if state.horizon >= len(state.gaps):
+        look()
     while (state.time < state.horizon).any():
         arm_of_run = state.choose()
         play(arm_of_run, state.next_length(arm_of_run))
+        look()
         state.leave_out_finished()
     ends, heights = np.array(times), np.array(regrets)
-    curves = [np.interp(checkpoints, ends[:, i], heights[:, i]) for i in runs]
-    return np.array(curves).reshape(len(state.policies), -1, len(checkpoints))
+    curves = np.array([np.interp(checkpoints, ends[:, i], heights[:, i]) for i in runs])
+    if state.watch is not None:
+        curves = np.column_stack([curves, state.watch.found])
+    return curves.reshape(len(state.policies), -1, curves.shape[1])

@@ -17,7 +17,8 @@ from private_bandits.arrays import Floats, Integers
 from private_bandits.environments import FiniteEnvironment
 from private_bandits.policies import Policy
 from private_bandits.progress import Report
-from private_bandits.simulation.arrivals import Arrivals, LateWorld
+from private_bandits.simulation.arrivals import Arrivals, TrialWorld
+from private_bandits.simulation.verdicts import NO_VERDICT, NOBODY, FirstVerdict
 from private_bandits.state import Decision
 
 CHUNK = 256
@@ -92,9 +93,24 @@ def _telling(agent: Agent, after_release: AfterRelease) -> Callable[[Decision, f
     return tell
 
 
+class Look:
+    """Looks for a verdict after every release, and notes the first one."""
+
+    def __init__(self, delta: float | None) -> None:
+        self.delta = delta
+        self.found = NO_VERDICT
+
+    def __call__(self, agent: Agent, decisions: int) -> None:
+        """Look once, after so many decisions."""
+        if self.found.winner == NOBODY and self.delta is not None:
+            winner = agent.verdict(self.delta).action
+            if winner is not None:
+                self.found = FirstVerdict(decisions, winner)
+
+
 def regret_curves(
     policies: Sequence[Policy[Any]],
-    world: LateWorld,
+    world: TrialWorld,
     horizon: int,
     runs: int,
     checkpoints: Integers,
@@ -103,17 +119,24 @@ def regret_curves(
 ) -> Floats:
     """Regret of every policy and run at the checkpoints: an array [policy, run, checkpoint].
 
-    Every decision counts when it is made, whether its reward has come or not.
+    Every decision counts when it is made, whether its reward has come or not. Where verdicts are looked for, two
+    columns follow (`verdicts.FirstVerdict`).
     """
     means = world.environment.means
     gaps = means.max() - means
-    curves = np.empty((len(policies), runs, len(checkpoints)))
+    watched = 0 if world.verdict is None else len(FirstVerdict._fields)
+    curves = np.empty((len(policies), runs, len(checkpoints) + watched))
     total = len(policies) * runs
     for done, (i, run) in enumerate(np.ndindex(len(policies), runs)):
 
         def within(part: float, done: int = done) -> None:
             report((done + part) / total)
 
-        actions = play_run(policies[i], world.environment, world.arrivals, horizon, generators[i], report=within)
-        curves[i, run] = np.cumsum(gaps[actions])[checkpoints - 1]
+        look = Look(world.verdict)
+        actions = play_run(
+            *(policies[i], world.environment, world.arrivals, horizon, generators[i]),
+            after_release=None if world.verdict is None else look,
+            report=within,
+        )
+        curves[i, run] = [*np.cumsum(gaps[actions])[checkpoints - 1], *(look.found if watched else ())]
     return curves

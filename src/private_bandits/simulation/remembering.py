@@ -53,7 +53,7 @@ class RememberedReleases(Runs):
         left = np.flatnonzero(self.time < self.horizon)
         if 4 * len(left) > 3 * len(self.row):
             return
-        for name in ("run", "time", "regret", "begin", "again", *self.by_run):
+        for name in ("run", "time", "complete", "regret", "begin", "again", *self.by_run):
             setattr(self, name, getattr(self, name)[left])
         for name in ("means", "done", "rewards", "noise", "logs", "largest", "before", *self.by_arm_and_run):
             setattr(self, name, getattr(self, name)[:, left])

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from private_bandits.arrays import Floats, Integers
-from private_bandits.checks import large_number
+from private_bandits.checks import check_probability, large_number
 from private_bandits.environments import Contextual, FiniteEnvironment
 from private_bandits.errors import InvalidInput
 from private_bandits.labelled import Labelled
@@ -26,6 +26,7 @@ from private_bandits.progress import Report
 from private_bandits.progress import progress as progress_bar
 from private_bandits.simulation.arrivals import PROMPT, Arrivals, world_with
 from private_bandits.simulation.engines import Engine, engine_for
+from private_bandits.simulation.verdicts import Verdicts
 from private_bandits.simulation.workers import compute
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class Simulation:
 
     arrivals: when rewards came. Tables and plain data hold its delay and missing where rewards were not prompt.
 
+    verdicts: the first verdict of every run, by policy, where they were looked for. Tables and plain data have figures
+    of them.
+
     No privacy holds for simulated runs: their noise comes from a seed.
     """
 
@@ -54,6 +58,7 @@ class Simulation:
     curves: Mapping[str, Floats]
     seconds: float
     arrivals: Arrivals = PROMPT
+    verdicts: Mapping[str, Verdicts] = field(default_factory=dict)
 
     @property
     def final(self) -> dict[str, Floats]:
@@ -80,6 +85,7 @@ class Simulation:
         return [
             {"name": name, **_describe(policy), **self._figures(self.final[name], self.horizon)}
             | {"horizon": self.horizon, "runs": self.runs, **self.arrivals.to_dict()}
+            | (self.verdicts[name].figures() if name in self.verdicts else {})
             for name, policy in self.policies.items()
         ]
 
@@ -151,6 +157,7 @@ def simulate(
     *,
     delay: float | str = 0,
     missing: float = 0.0,
+    verdict: float | None = None,
 ) -> Simulation:
     """Regret of each policy over many runs, exact in distribution.
 
@@ -166,6 +173,9 @@ def simulate(
     when the reward would have been due. Regret counts every decision. Both are for finite arms; with either of them an
     `Agent` plays every decision, a hundred thousand a second at most.
 
+    verdict: the delta of verdicts that are looked for after every release, for finite arms: `Simulation.verdicts` says
+    when the first one of each run fell, and on which arm. Runs go on to the horizon.
+
     >>> import private_bandits as pb
     >>> result = pb.simulate({"private": pb.AdaCUCB(2, pb.zCDP(0.1), beta=1)}, pb.Bernoulli([0.9, 0.1]),
     ...                      horizon=10**6, runs=10)
@@ -175,7 +185,9 @@ def simulate(
     horizon, runs = large_number("horizon", horizon), large_number("runs", runs)
     seed, processes = large_number("seed", seed, least=0), large_number("processes", processes)
     points, arrivals = _checkpoints(checkpoints, horizon), Arrivals.of(delay, missing)
-    tasks = tasks_for(policies, environment, horizon, points, seed, arrivals)
+    if verdict is not None:
+        check_probability("verdict", verdict)
+    tasks = tasks_for(policies, environment, horizon, points, seed, arrivals, verdict)
     for task in tasks:
         task.prepare()
     started = time.perf_counter()
@@ -193,7 +205,12 @@ def simulate(
             parts[name].append(rows)
     curves = {name: np.concatenate(rows) for name, rows in parts.items()}
     seconds = time.perf_counter() - started
-    return Simulation(dict(policies), environment, horizon, runs, seed, points, curves, seconds, arrivals)
+    verdicts = {}
+    if verdict is not None:
+        first, means = len(points), np.asarray(environment.means)  # type: ignore[union-attr]
+        verdicts = {name: Verdicts.of(verdict, rows[:, first:], means) for name, rows in curves.items()}
+        curves = {name: rows[:, :first] for name, rows in curves.items()}
+    return Simulation(dict(policies), environment, horizon, runs, seed, points, curves, seconds, arrivals, verdicts)
 
 
 def tasks_for(
@@ -203,10 +220,11 @@ def tasks_for(
     checkpoints: Integers,
     seed: int,
     arrivals: Arrivals = PROMPT,
+    verdict: float | None = None,
 ) -> list[Task]:
     """The simulation as tasks, one for each engine."""
     _check_policies(policies, environment)
-    world = world_with(arrivals, environment, policies)
+    world = world_with(arrivals, verdict, environment, policies)
     groups: dict[Engine, dict[str, Policy[Any]]] = {}
     for name, policy in policies.items():
         groups.setdefault(engine_for(policy, world), {})[name] = policy
