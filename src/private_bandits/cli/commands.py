@@ -19,8 +19,17 @@ from private_bandits.cli.flags import (
     DEFAULTS,
     DEFAULTS_ON_TABLE,
     OF_BOUNDS,
+    Beta,
     Delay,
+    Delta,
+    Exploration,
+    Growth,
+    Horizon,
     Missing,
+    PhaseLength,
+    Regulariser,
+    Rewards,
+    Verdict,
     budget_label,
     check_new_file,
     check_one_of,
@@ -37,7 +46,7 @@ from private_bandits.cli.flags import (
     single_budget,
     usual_scale,
 )
-from private_bandits.cli.regrets import regret_table, with_references
+from private_bandits.cli.regrets import regret_table, verdict_table, with_references
 from private_bandits.cli.shares import share_table, table_in_words
 from private_bandits.environments import Bernoulli, Setting
 from private_bandits.errors import InvalidInput, PrivateBanditsError
@@ -117,44 +126,14 @@ def simulate(
     ] = None,
     epsilon: Annotated[str | None, typer.Option(help="Budgets as epsilon instead; pure DP, or with a delta.")] = None,
     privacy_delta: Annotated[float | None, typer.Option(help="The delta of (epsilon, delta) budgets.")] = None,
-    beta: Annotated[
-        float | None,
-        typer.Option(
-            help="Finite: exploration; the regret bound of adac-ucb needs more than 3.",
-            show_default="a policy's own; adac-ucb: 3.1, adac-imed: 1",
-        ),
-    ] = None,
-    delta: Annotated[float, typer.Option(help="Linear, contextual: the probability that a width fails.")] = 1e-3,
-    regulariser: Annotated[
-        float | None,
-        typer.Option(
-            help="Contextual: lambda, that V starts from.",
-            show_default="a policy's own; adac-oful: 0.1 or the size of the noise",
-        ),
-    ] = None,
-    exploration: Annotated[
-        float | None,
-        typer.Option(
-            help="AdaC-OFUL: what the proven width is multiplied by; 1 is the proven one.",
-            show_default="a policy's own; adac-oful: 0.1, adac-oful-private: 0.05, --variant paper: 1",
-        ),
-    ] = None,
-    growth: Annotated[
-        float | None,
-        typer.Option(
-            help="AdaC-IMED: of an arm's rewards from release to release. AdaC-OFUL: C; a release when det V (private "
-            "contexts: the count) has grown by 1 + C.",
-            show_default="a policy's own; adac-imed: 1.25, adac-oful: 1, adac-oful-private: 0.5",
-        ),
-    ] = None,
+    beta: Beta = None,
+    delta: Delta = None,
+    rewards: Rewards = None,
+    regulariser: Regulariser = None,
+    exploration: Exploration = None,
+    growth: Growth = None,
     tol: Annotated[float, typer.Option(help="Linear: of the optimal design.")] = 1e-3,
-    phase_length: Annotated[
-        str,
-        typer.Option(
-            help="Linear: paper, or own: long enough for a policy's own noise, as the rivals' always are; adac-gope "
-            "needs --variant paper for own."
-        ),
-    ] = "paper",
+    phase_length: PhaseLength = "paper",
     phase_factor: Annotated[float, typer.Option(help="Linear: multiplies the length of all phases.")] = 1.0,
     action_norm: Annotated[float, typer.Option(help="Linear: the largest norm of an action.")] = 1.0,
     variant: Annotated[
@@ -172,10 +151,8 @@ def simulate(
     ] = "strict",
     delay: Delay = "0",
     missing: Missing = 0.0,
-    horizon: Annotated[
-        str | None,
-        typer.Option(help="Steps of a run.", show_default="1e7; with --data, --delay or --missing 1e4"),
-    ] = None,
+    verdict: Verdict = None,
+    horizon: Horizon = None,
     runs: Annotated[str | None, typer.Option(help="Independent runs.", show_default="100; with --data 5")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
     processes: Annotated[int, typer.Option(help="Processes to use; the numbers do not depend on it.")] = 1,
@@ -196,18 +173,32 @@ def simulate(
     steps, repeats = parse_number("horizon", horizon or usual[0]), parse_number("runs", runs or usual[1])
     environment: Environment
     options: dict[str, Any]
+    fails = 1e-3 if delta is None else delta
     if setting == "finite":
         environment = Bernoulli(parse_numbers("means", means))
         options = {"n_arms": len(environment.means), "horizon": steps}
+        options["rewards"] = steps if rewards is None else parse_number("rewards", rewards)
+        sure = verdict if delta is None else delta
+        options |= {} if sure is None else {"delta": sure}
     elif setting == "contextual":
         world: Setting = "paper" if setting_as == "paper" else "strict"
         drawn = contextual_world(dimension, arms, theta, seed, world) if data is None else None
         environment = drawn or Labelled(data, label, components)
-        options = {"dimension": environment.dimension, "arms": environment.arms, "horizon": steps, "delta": delta}
+        options = {
+            "dimension": environment.dimension,
+            "arms": environment.arms,
+            "horizon": steps,
+            "delta": fails,
+        }
     else:
         noise = "gaussian" if setting_as == "paper" else "bounded"
         environment = linear_world(actions, theta, seed, noise, action_norm)
-        options = {"actions": environment.actions, "delta": delta, "tol": tol, "action_norm": action_norm}
+        options = {
+            "actions": environment.actions,
+            "delta": fails,
+            "tol": tol,
+            "action_norm": action_norm,
+        }
         options |= {"phase_length": phase_length, "phase_factor": phase_factor}
     of_policies = {"beta": beta, "growth": growth, "regulariser": regulariser, "exploration": exploration}
     options |= {name: value for name, value in of_policies.items() if value is not None}
@@ -219,7 +210,7 @@ def simulate(
         for budget in budgets
     }
     refuse_flags_of_other_policies(context, names, setting)
-    late: dict[str, Any] = {"delay": delay, "missing": missing}
+    late: dict[str, Any] = {"delay": delay, "missing": missing, "verdict": verdict}
     result = run_simulation(policies, environment, steps, repeats, seed, processes=processes, **late)
     if csv is not None:
         result.to_csv(csv)
@@ -232,6 +223,8 @@ def simulate(
         Console().print(table_in_words(environment, result.horizon), soft_wrap=True, markup=False, highlight=False)
     else:
         Console().print(regret_table(result, references))
+    if result.verdicts:
+        Console().print(verdict_table(result))
     print(f"{result.seconds:.2f} seconds. {result.note[0].upper()}{result.note[1:]}.")
 
 

@@ -19,8 +19,16 @@ from private_bandits.policies.linear import check_actions
 DEFAULTS = {"finite": "adac-imed", "linear": "adac-gope", "contextual": "adac-oful"}
 DEFAULTS_ON_TABLE = "adac-oful,adac-oful-private"
 """Rewards are private; contexts as well."""
-SCALE, SCALE_ON_TABLE, SCALE_LATE = ("1e7", "100"), ("1e4", "5"), ("1e4", "100")
-"""Steps and runs: every step is played on a table, and where rewards are late or missing."""
+SCALE, SCALE_ON_TABLE, SCALE_LATE, SCALE_VERDICT = ("1e7", "100"), ("1e4", "5"), ("1e4", "100"), ("1e5", "100")
+"""Steps and runs: every step is played on a table, and where rewards are late or missing. A verdict falls sooner."""
+Verdict = Annotated[
+    float | None,
+    typer.Option(
+        help="Finite: look for a verdict after every release, which is wrong with at most this probability: how often "
+        "and when it falls, and how often it is wrong.",
+        show_default="nobody looks",
+    ),
+]
 Delay = Annotated[
     str,
     typer.Option(
@@ -34,6 +42,56 @@ Missing = Annotated[
         help="Finite: the probability that a reward never comes; its decision is given up when it would have been due."
     ),
 ]
+Beta = Annotated[
+    float | None,
+    typer.Option(
+        help="Finite: exploration; the regret bound of adac-ucb needs more than 3.",
+        show_default="a policy's own; adac-ucb: 3.1, adac-imed: 1",
+    ),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(
+        help="Linear, contextual: the probability that a width fails. AdaC-TopTwo: that its winner is wrong.",
+        show_default="1e-3; adac-top-two: that of --verdict, else 0.05",
+    ),
+]
+Rewards = Annotated[
+    str | None, typer.Option(help="AdaC-Halving: how many rewards there will be.", show_default="the horizon")
+]
+Regulariser = Annotated[
+    float | None,
+    typer.Option(
+        help="Contextual: lambda, that V starts from.",
+        show_default="a policy's own; adac-oful: 0.1 or the size of the noise",
+    ),
+]
+Exploration = Annotated[
+    float | None,
+    typer.Option(
+        help="AdaC-OFUL: what the proven width is multiplied by; 1 is the proven one.",
+        show_default="a policy's own; adac-oful: 0.1, adac-oful-private: 0.05, --variant paper: 1",
+    ),
+]
+Growth = Annotated[
+    float | None,
+    typer.Option(
+        help="AdaC-IMED, AdaC-TopTwo: of an arm's rewards from release to release. AdaC-OFUL: C; a release when det V "
+        "(private contexts: the count) has grown by 1 + C.",
+        show_default="a policy's own; adac-imed: 1.25, adac-top-two: 1.5, adac-oful: 1, adac-oful-private: 0.5",
+    ),
+]
+PhaseLength = Annotated[
+    str,
+    typer.Option(
+        help="Linear: paper, or own: long enough for a policy's own noise, as the rivals' always are; adac-gope "
+        "needs --variant paper for own."
+    ),
+]
+Horizon = Annotated[
+    str | None,
+    typer.Option(help="Steps of a run.", show_default="1e7; with --data, --delay or --missing 1e4, with --verdict 1e5"),
+]
 OF_TABLE = ("label", "components")
 NOT_OF_TABLE = ("dimension", "arms", "theta", "setting_as")
 """Flags of a world that a table is there instead of."""
@@ -42,7 +100,7 @@ OF_SETTING = {
     "beta": ("finite",),
     "actions": ("linear",),
     "theta": ("linear", "contextual"),
-    "delta": ("linear", "contextual"),
+    "delta": ("finite", "linear", "contextual"),
     "tol": ("linear",),
     "phase_length": ("linear",),
     "phase_factor": ("linear",),
@@ -57,6 +115,8 @@ OF_SETTING = {
     "growth": ("finite", "contextual"),
     "delay": ("finite",),
     "missing": ("finite",),
+    "verdict": ("finite",),
+    "rewards": ("finite",),
 }
 
 OF_BOUNDS = {
@@ -74,7 +134,7 @@ OF_BOUNDS = {
 
 OF_POLICIES = (
     *("beta", "delta", "tol", "phase_length", "phase_factor", "action_norm"),
-    *("regulariser", "growth", "exploration"),
+    *("regulariser", "growth", "exploration", "rewards"),
 )
 """Flags that are a policy's and not of the world that it is in."""
 
@@ -126,7 +186,9 @@ def usual_scale(context: typer.Context) -> tuple[str, str]:
     """Return the steps and runs of a simulation where none are given."""
     if was_given(context, "data"):
         return SCALE_ON_TABLE
-    return SCALE_LATE if was_given(context, "delay") or was_given(context, "missing") else SCALE
+    if was_given(context, "delay") or was_given(context, "missing"):
+        return SCALE_LATE
+    return SCALE_VERDICT if was_given(context, "verdict") else SCALE
 
 
 def contextual_world(dimension: int, arms: int, theta: str | None, seed: int, setting: Setting) -> Contextual:

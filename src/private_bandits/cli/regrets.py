@@ -45,6 +45,26 @@ def regret_table(result: Simulation, references: Sequence[float | None]) -> Tabl
     return table
 
 
+TIMES = {"mean": "decisions_mean", "± error": "decisions_stderr", "median": "decisions_median", "95%": "decisions_p95"}
+
+
+def verdict_table(result: Simulation) -> Table:
+    """Return a row per policy: how often a verdict fell by the horizon, how often it was wrong, and when it fell."""
+    delta = next(iter(result.verdicts.values())).delta
+    title = f"Verdicts with delta {delta:g} by decision {result.horizon:,}, {result.runs:,} runs"
+    table = Table(title=title, box=None, padding=(0, 1), pad_edge=False, collapse_padding=True)
+    table.add_column("policy", no_wrap=True)
+    table.add_column("budget", overflow="fold")
+    for column in ("fell", "wrong", *TIMES):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.caption = "fell, wrong: shares of all runs; then decisions until the verdict, where it fell"
+    for row, policy in zip(result.summary(), result.policies.values(), strict=True):
+        shares = [f"{row[name]:.4g}" for name in ("verdict_share", "verdict_wrong")]
+        times = [_number(row[name]) for name in TIMES.values()]
+        table.add_row(row["policy"], short_budget(policy.budget), *shares, *times)
+    return table
+
+
 def short_budget(budget: Budget) -> str:
     """Return a budget's numbers with their names, and four digits of each.
 
