@@ -144,8 +144,7 @@ def world_with(arrivals: Arrivals, environment: Any, policies: Mapping[str, Poli
     if arrivals.prompt:
         return environment
     for name, policy in policies.items():
-        if policy.setting != "finite":
-            raise InvalidInput(
-                f"delay and missing are for finite arms, policy {name!r} is for the {policy.setting} setting"
-            )
+        setting = getattr(policy, "setting", "finite")
+        if setting != "finite":
+            raise InvalidInput(f"delay and missing are for finite arms, policy {name!r} is for the {setting} setting")
     return LateWorld(environment, arrivals)
