@@ -149,9 +149,8 @@ def world_with(arrivals: Arrivals, verdict: float | None, environment: Any, poli
         return environment
     asked = "verdict" if arrivals.prompt else "delay and missing"
     for name, policy in policies.items():
-        if policy.setting != "finite":
-            raise InvalidInput(
-                f"{asked} {'is' if arrivals.prompt else 'are'} for finite arms, policy {name!r} is for the "
-                f"{policy.setting} setting"
-            )
+        setting = getattr(policy, "setting", "finite")
+        if setting != "finite":
+            verb = "is" if arrivals.prompt else "are"
+            raise InvalidInput(f"{asked} {verb} for finite arms, policy {name!r} is for the {setting} setting")
     return TrialWorld(environment, arrivals, verdict)
