@@ -149,6 +149,7 @@ class Agent:
         self._bandit = bandit
         self._store = store
         self._readable = True
+        self._last_verdict: tuple[tuple[float, int, bool], Verdict] | None = None
         self._unlock()
         _AGENTS.add(self)
 
@@ -276,8 +277,16 @@ class Agent:
         No arm can be called the best yet, with an error probability of 0.05.
         """
         check_probability("delta", delta)
-        found: Verdict = self._run(self._conclude, verdict_on, delta)
-        return found
+        return self._run(self._drawn_verdict, delta)
+
+    def _drawn_verdict(self, delta: float) -> Verdict:
+        """Return the verdict; the one before, if nothing was released since."""
+        bandit = self._bandit
+        drawn_from = (delta, len(bandit.door.account), bandit.finished)
+        if self._last_verdict is None or self._last_verdict[0] != drawn_from:
+            self._last_verdict = drawn_from, self._conclude(verdict_on, delta)
+        found = self._last_verdict[1]
+        return self._look(lambda: found)
 
     def _conclude(self, conclude: Callable[..., T], delta: float) -> T:
         """Draw a conclusion from what the policy has learned, and from the closing releases if there are any."""
