@@ -796,14 +796,16 @@ def test_a_log_of_another_agent_does_not_fit(tmp_path: Path) -> None:
     script = """
         import os, sys
         import private_bandits as pb
-        agent = pb.Agent(pb.AdaCUCB(1, pb.zCDP(float(sys.argv[2])), variant="paper"), path=sys.argv[1])
-        for _ in range(int(sys.argv[3])):
-            agent.tell(agent.ask(), 1.0)
-        os._exit(0)
+        agents = []
+        for name, rho in (("one", 8.0), ("other", 0.5)):
+            for told in (0, 3, 9):
+                agent = pb.Agent(pb.AdaCUCB(1, pb.zCDP(rho), variant="paper"), path=f"{sys.argv[1]}/{name} {told}.db")
+                for _ in range(told):
+                    agent.tell(agent.ask(), 1.0)
+                agents.append(agent)
+        os._exit(0)  # nobody closes the files: their logs stay
     """
-    for name, rho in (("one", 8.0), ("other", 0.5)):
-        for told in (0, 3, 9):
-            run_python(script, tmp_path / f"{name} {told}.db", rho, told)
+    run_python(script, tmp_path)
     for mine in (0, 3, 9):
         for theirs in (0, 3, 9):
             path = tmp_path / "mixed.db"

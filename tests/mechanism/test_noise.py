@@ -14,9 +14,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
 import pytest
 from numpy.typing import NDArray
+from opendp import domains, measurements, metrics
 from scipy import stats
 
 from private_bandits.budget import NoiseKind
@@ -189,12 +189,12 @@ def test_the_sum_itself_is_given_to_opendp_which_stays_within_64_bits() -> None:
 
 def opendp_map(kind: NoiseKind, scale: float, sensitivity: int, dimension: int) -> float:
     """The cost by OpenDP's own accountant, of a measurement built here."""
-    atom = dp.atom_domain(T="i64")
-    make = dp.m.make_gaussian if kind == "gaussian" else dp.m.make_laplace
+    atom = domains.atom_domain(T="i64")
+    make = measurements.make_gaussian if kind == "gaussian" else measurements.make_laplace
     if dimension == 1:
-        return float(make(atom, dp.absolute_distance(T="i64"), scale=scale).map(sensitivity))
-    metric = dp.l2_distance(T="i64") if kind == "gaussian" else dp.l1_distance(T="i64")
-    return float(make(dp.vector_domain(atom), metric, scale=scale).map(sensitivity))
+        return float(make(atom, metrics.absolute_distance(T="i64"), scale=scale).map(sensitivity))
+    metric = metrics.l2_distance(T="i64") if kind == "gaussian" else metrics.l1_distance(T="i64")
+    return float(make(domains.vector_domain(atom), metric, scale=scale).map(sensitivity))
 
 
 def exact_cost(kind: NoiseKind, scale: float, sensitivity: int) -> Fraction:
@@ -308,8 +308,8 @@ def raises_from_another(totals: list[int]) -> list[int]:
 
 def raises_from_opendp(totals: list[int]) -> list[int]:
     """A real error of OpenDP, which names the argument that it could not take."""
-    atom = dp.atom_domain(T="i64")
-    measurement = dp.m.make_gaussian(atom, dp.absolute_distance(T="i64"), scale=1.0)
+    atom = domains.atom_domain(T="i64")
+    measurement = measurements.make_gaussian(atom, metrics.absolute_distance(T="i64"), scale=1.0)
     return [measurement(totals[0] * 10**20)]
 
 

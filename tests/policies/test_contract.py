@@ -23,9 +23,9 @@ class TestEveryPolicy(PolicyRules):
     policies = ONE_OF_EACH_NOISE
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
-        """Half of the scripts belong to the full counts."""
-        half = len(SCRIPTS) // 2
-        scripts = [*SCRIPTS[:half], *(pytest.param(seed, marks=pytest.mark.full) for seed in SCRIPTS[half:])]
+        """Two thirds of the scripts belong to the full counts."""
+        few = len(SCRIPTS) // 3
+        scripts = [*SCRIPTS[:few], *(pytest.param(seed, marks=pytest.mark.full) for seed in SCRIPTS[few:])]
         with mock.patch.object(testing, "SCRIPTS", scripts):
             super().pytest_generate_tests(metafunc)
 

@@ -509,8 +509,12 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
 
 
-def test_the_light_core_does_without_numba() -> None:
-    done = python("import sys, private_bandits as pb; pb.Contextual(1, 1, [1]); assert 'numba' not in sys.modules")
+def test_the_light_core_imports_nothing_heavy_and_does_without_numba() -> None:
+    heavy = ["numba", "pandas", "scipy", "sklearn"]  # installed here, and nobody who makes an agent waits for them
+    done = python(
+        "import sys, private_bandits as pb; pb.Contextual(1, 1, [1]); pb.Agent(pb.AdaCIMED(2, pb.zCDP(1))); "
+        f"assert not [name for name in {heavy} if name in sys.modules]"
+    )
     assert done.returncode == 0, done.stderr
     done = python(
         "import sys; sys.modules['numba'] = None; import private_bandits as pb; "

@@ -14,12 +14,16 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
 
-import opendp.prelude as dp
+# Not opendp.prelude: it imports scikit-learn and others where they are installed, which takes two seconds.
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_gaussian, make_laplace
+from opendp.metrics import absolute_distance, l1_distance, l2_distance
+from opendp.mod import Domain, Metric, enable_features
 
 from private_bandits.budget import NoiseKind
 from private_bandits.errors import InvalidInput, NoiseFailed
 
-dp.enable_features("contrib")
+enable_features("contrib")
 
 INT64 = 2**63
 
@@ -134,8 +138,8 @@ def _exact(kind: NoiseKind, level: float, sensitivity: int, dimension: int) -> M
     if not 0 < sensitivity < INT64:
         raise InvalidInput(f"the sensitivity must be a positive 64-bit integer, got {sensitivity}")
     make, scale = {
-        "gaussian": (dp.m.make_gaussian, sensitivity * math.sqrt(1 / (2 * level))),
-        "laplace": (dp.m.make_laplace, sensitivity / level),
+        "gaussian": (make_gaussian, sensitivity * math.sqrt(1 / (2 * level))),
+        "laplace": (make_laplace, sensitivity / level),
     }[kind]
     while True:
         measurement = make(*_integer_space(kind, dimension), scale=scale)
@@ -147,12 +151,12 @@ def _exact(kind: NoiseKind, level: float, sensitivity: int, dimension: int) -> M
     return Mechanism(kind, scale, sensitivity, cost, secret=True, draw=draw)
 
 
-def _integer_space(kind: NoiseKind, dimension: int) -> tuple[dp.Domain, dp.Metric]:
-    atom = dp.atom_domain(T="i64")
+def _integer_space(kind: NoiseKind, dimension: int) -> tuple[Domain, Metric]:
+    atom = atom_domain(T="i64")
     if dimension == 1:
-        return atom, dp.absolute_distance(T="i64")
-    metric = dp.l2_distance(T="i64") if kind == "gaussian" else dp.l1_distance(T="i64")
-    return dp.vector_domain(atom), metric
+        return atom, absolute_distance(T="i64")
+    metric = l2_distance(T="i64") if kind == "gaussian" else l1_distance(T="i64")
+    return vector_domain(atom), metric
 
 
 # The seeded sampler: Canonne, Kamath and Steinke (2020), Algorithms 1 to 3, in exact rational arithmetic.
