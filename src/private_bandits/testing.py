@@ -111,6 +111,10 @@ class Transcript:
     """The episode that each told reward entered; "" for none."""
 
 
+PREDICTED = 8
+"""Predictions are looked at every so many steps: they take longer than the rest."""
+
+
 def interact(
     agent: Agent,
     steps: int,
@@ -148,16 +152,18 @@ def interact(
             agent.tell(decision, told, played=played)
             transcript.plays.append((played, told))
             transcript.shown.append([row.to_dict() for row in agent.ledger.rows[-1:]])
-        transcript.shown.append((agent.estimates(), _predictions(agent, step)))
+        transcript.shown.append((agent.estimates(), _conclusions(agent, step)))
     transcript.shown.append([row.to_dict() for row in agent.ledger])
     return transcript
 
 
-def _predictions(agent: Agent, step: int) -> Any:
-    """What is predicted of the actions of a step, if the policy predicts anything."""
-    with suppress(InvalidInput):
-        return agent.predict(offered(agent.policy, step))
-    return None
+def _conclusions(agent: Agent, step: int) -> Any:
+    """What is said of the best arm, and now and then of the actions of a step, if the policy predicts anything."""
+    found: list[Any] = [agent.verdict(delta=0.5).action] if agent.policy.arm_names else []
+    if step % PREDICTED == 0:
+        with suppress(InvalidInput):
+            found += agent.predict(offered(agent.policy, step))
+    return found
 
 
 def _label(agent: Agent, key: int) -> str:

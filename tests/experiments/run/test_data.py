@@ -67,10 +67,12 @@ def test_strict_experiments_meet_the_conditions_of_the_bounds() -> None:
 
 
 def test_rivals_are_all_policies_of_the_setting() -> None:
+    """But for those that look for the best arm, whose regret nobody asks for."""
+    finders = {"adac-top-two", "adac-halving"}
     for setting in ("finite", "linear", "contextual"):
         names = {entry.policy for entry in EXPERIMENTS[f"{setting}-rivals"].entries}
         shipped = [cls for cls in pb.policies.POLICIES.values() if cls.__module__.startswith("private_bandits.")]
-        assert names == {cls.name for cls in shipped if cls.setting == setting}
+        assert names == {cls.name for cls in shipped if cls.setting == setting} - finders
 
 
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name.endswith(("-tight", "-lower"))])
