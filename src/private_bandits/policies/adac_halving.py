@@ -145,11 +145,19 @@ class AdaCHalving(RememberingPolicy[HalvingState]):
         return state
 
     def recommend(self, state: HalvingState, waiting: Sequence[int], arrived: Mapping[int, int], step: int) -> int:
-        """The first active arm whose round is not filled; if all are, the one with the fewest; at the end the best."""
+        """The first active arm whose round is not filled; if all are, the one with the fewest; at the end the best.
+
+        Were the decisions for one arm all given up, the others would never come. So each time an episode's worth of
+        decisions was given up, the search begins with the next arm.
+        """
         if state.round == len(self.rounds):
             assert state.best is not None
             return state.best
         missing = [arm for arm in state.active if len(state.values[arm]) <= state.round]
+        given_up = step - 1 - sum(state.released) - sum(waiting) - sum(arrived.values())
+        if given_up > 0:
+            first = given_up // state.needs[missing[0]] % len(missing)
+            missing = missing[first:] + missing[:first]
         for arm in missing:
             if waiting[arm] + arrived[arm] < state.needs[arm]:
                 return arm
