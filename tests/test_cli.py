@@ -232,6 +232,23 @@ def test_results_have_the_tail_and_the_reference() -> None:
     assert "times ref." not in call(*linear).stdout
 
 
+def test_verdicts_are_looked_for() -> None:
+    command = "simulate --means 0.9,0.2 --policy adac-top-two,adac-halving --rho 1 --runs 5 --horizon 600 --verdict 0.1"
+    data = json.loads(call_here(*command.split(), "--json").stdout)
+    for row in data["results"]:
+        assert row["verdict_delta"] == 0.1
+        assert 0 <= row["verdict_wrong"] <= row["verdict_share"] <= 1
+    assert data["results"][0]["decisions_mean"] < 600
+    settings = [found["delta"] if "delta" in found else found["rewards"] for found in data["policies"].values()]
+    assert settings == [0.1, 600]
+    shown = call_here(*command.split(), "--delta", "0.01", "--rewards", "300").stdout
+    assert "Verdicts with delta 0.1" in shown
+    refused = call_here("simulate", "--setting", "linear", "--verdict", "0.1")
+    assert (refused.returncode, "--verdict is for --setting finite" in refused.stderr) == (2, True)
+    refused = call_here("simulate", "--delta", "0.1")
+    assert "--delta is for adac-top-two" in refused.stderr
+
+
 def test_rewards_may_be_late_or_missing() -> None:
     late = (
         "simulate",

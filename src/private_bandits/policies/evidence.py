@@ -34,6 +34,7 @@ _NEAR = 1e-5
 _CLOSE = 1e-7
 _EDGE = 1e-9
 """The true mean is looked for between this and 1 minus this. Tangents bound what is beyond."""
+_BELOW_ONE = 1 - 1e-15
 _SAFELY = 1 - 1e-9
 """Costs are multiplied by this, for what rounding may do to them."""
 
@@ -92,6 +93,7 @@ def costs_of_more(arms: Evidence, u: Floats) -> tuple[Floats, Floats]:
     [2.0136, 0.4]
     """
     mean = arms.mean + arms.rounding
+    u = np.minimum(u, _BELOW_ONE)  # larger means cost no less, and that of 1 has no slope
     # With a part of the weight, a mean below 0 could make larger u cost less. That of 0 costs less than it, and more
     # with larger u: a convex function that is zero at a mean of [0, 1] grows from there.
     mean = np.where(arms.share < 1.0, np.maximum(mean, 0.0), mean)
@@ -116,11 +118,12 @@ def _costs(arms: Evidence, u: Floats, gap: Floats) -> tuple[Floats, Floats]:
     tilt = _best_tilts(u, gap, n, arms, gaussian)
     x = n * tilt
     fall = np.expm1(-tilt)
-    inside = 1.0 + u * fall
-    with np.errstate(divide="ignore", invalid="ignore"):
-        of_rewards = np.where(gaussian, 0.0, x * u + n * np.log(inside))
-        found = x * gap - of_rewards - _log_mgf(arms, x)
-        slopes = x * arms.share - np.where(gaussian, 0.0, x + n * fall / inside)
+    # 1 - u + u e^(-x/n) and its log, precise at either end: n would multiply what is lost.
+    near, inside = u * fall, (1.0 - u) + u * np.exp(-tilt)
+    logs = np.where(near > -0.5, np.log1p(np.maximum(near, -0.5)), np.log(inside))
+    of_rewards = np.where(gaussian, 0.0, x * u + n * logs)
+    found = x * gap - of_rewards - _log_mgf(arms, x)
+    slopes = x * arms.share - np.where(gaussian, 0.0, x + n * fall / inside)
     useless = ~(found > 0.0)  # nothing is believed at a cost below zero
     return np.where(useless, 0.0, found * _SAFELY), np.where(useless, 0.0, slopes * _SAFELY)
 
@@ -139,7 +142,7 @@ def _best_tilts(u: Floats, gap: Floats, n: Floats, arms: Evidence, gaussian: Any
         # Without noise the root is known.
         y = u - gap
         plain = np.log(u / (1.0 - u)) - np.log(np.maximum(y, 1e-300) / np.maximum(1.0 - y, 1e-300))
-    most = np.minimum(most, 700.0)
+    most = np.where(gaussian, most, np.minimum(most, 700.0))  # e^-700 is about the smallest number there is
     low, high = np.zeros(len(u)), most
     curve = np.where(gaussian, 0.0, u * (1.0 - u))
     tilt = np.minimum(gap / (n * (variance + 2.0 * copies * scale**2) + curve + 1e-300), 0.5 * most)
@@ -155,7 +158,7 @@ def _best_tilts(u: Floats, gap: Floats, n: Floats, arms: Evidence, gaussian: Any
         bend = np.where(gaussian, 0.0, share * (1.0 - share)) + n * variance
         bend = bend + 2.0 * n * copies * scale**2 * (2.0 - room) / room**2
         low, high = np.where(slope > 0.0, tilt, low), np.where(slope > 0.0, high, tilt)
-        step = slope / np.maximum(bend, 1e-300)
+        step = slope / np.maximum(bend, 1e-290)
         moved = tilt + step
         done = ~noisy | (np.abs(step) <= _CLOSE * tilt)
         inside = (moved > low) & (moved < high)
@@ -212,7 +215,7 @@ def beats(first: Evidence, second: Evidence, odds: Floats | float) -> NDArray[np
     needed = cost_needed(odds * first.odds * second.odds)
     left, right = (np.clip(arm.mean, _EDGE, 1.0 - _EDGE) for arm in (second, first))
     u = _between(first, second, left, right)
-    found = (left < right) & (costs_of_less(first, u)[0] + costs_of_more(second, u)[0] >= needed)
+    found = (first.mean > second.mean) & (costs_of_less(first, u)[0] + costs_of_more(second, u)[0] >= needed)
     places = np.flatnonzero(found)
     found[places] = joint_costs(first.take(places), second.take(places), np.zeros(len(places))) >= needed[places]
     return np.asarray(found)
