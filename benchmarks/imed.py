@@ -95,7 +95,7 @@ def regrets(setting: Setting, runs: int, names: Any = tuple(INSTANCES), horizons
         def memory(self) -> GeometricMemory:
             return GeometricMemory.for_budget(self.budget, self.growth, setting.opening, setting.decay)
 
-    class UpperBounds(imed.RememberedReleases):
+    class UpperBounds(imed.ImedRuns):
         """The KL-UCB+ form: the arm whose mean may be largest, at a cost of at most beta log(t/N)."""
 
         def choose(self) -> Any:
@@ -108,7 +108,7 @@ def regrets(setting: Setting, runs: int, names: Any = tuple(INSTANCES), horizons
                 low, high = np.where(fits, middle, low), np.where(fits, high, middle)
             return low.argmax(axis=0)
 
-    kind = UpperBounds if setting.upper_bounds else imed.RememberedReleases
+    kind = UpperBounds if setting.upper_bounds else imed.ImedRuns
     found: Regrets = {}
     with (
         mock.patch.object(imed_index, "DOUBT", setting.doubt or 1e-12),

@@ -21,7 +21,8 @@ WITH_ARMS = [policy for policy in examples_of(SHIPPED, one_of_each_noise=True) i
 def test_every_policy_with_arms_gives_verdicts(policy: Any) -> None:
     """Of releases only: between two of them nothing changes."""
     rng = np.random.default_rng(3)
-    agent, rows, said = pb.Agent(policy, seed=1), -1, None
+    agent, rows = pb.Agent(policy, seed=1), -1
+    said = agent.verdict(0.2)
     for _ in range(120):
         decision = agent.ask()
         agent.tell(decision, float(rng.random() < 0.2 + 0.5 * (decision.action == 1)))

@@ -103,7 +103,7 @@ def test_a_release_that_the_horizon_cuts_says_nothing() -> None:
 @pytest.mark.parametrize("means", [[0.5, 0.499], [0.99, 0.98, 0.5], [0.01, 0.005], [0.6, 0.59, 0.59, 0.59]])
 def test_wrong_verdicts_are_rare(means: list[float], delta: float) -> None:
     """A wrong arm is declared with a probability of at most delta, on near ties and near 0 and 1."""
-    policies = {
+    policies: dict[str, Any] = {
         "top two": pb.AdaCTopTwo(len(means), pb.zCDP(2.0), delta=delta),
         "free": pb.AdaCTopTwo(len(means), pb.NoPrivacy(), delta=delta),
         "index": pb.AdaCUCB(len(means), pb.zCDP(2.0), beta=1),
