@@ -112,7 +112,7 @@ def regrets(setting: Setting, runs: int, names: Any = tuple(INSTANCES), horizons
     found: Regrets = {}
     with (
         mock.patch.object(imed_index, "DOUBT", setting.doubt or 1e-12),
-        mock.patch.object(imed, "RememberedReleases", kind),
+        mock.patch.object(imed, "ImedRuns", kind),
     ):
         for name, means, horizon in cases(names, horizons):
             policies = [Tuned(len(means), pb.zCDP(rho), beta=setting.beta, growth=setting.growth) for rho in RHOS]
