@@ -44,12 +44,15 @@ def played(policy: Any, world: int, steps: int, **options: Any) -> pb.Agent:
 def test_every_policy_can_be_finished(policy: Any) -> None:
     agent = played(policy, 3, 37, seed=3)
     before, counts = len(agent.ledger), agent.counts
+    assert not agent.finished
     waiting = sum(episode.count for episode in bandit_of(agent).private.episodes.values())
     assert agent.finish() == waiting
     assert sum(row.count for row in agent.ledger.rows[before:]) == waiting
     assert not any(episode.count for episode in bandit_of(agent).private.episodes.values())
     assert agent.counts == counts  # an open decision stays one
     assert agent.finish() == 0
+    assert agent.finished
+    assert repr(agent).count("finished") == 1
     assert len(agent.open_decisions) == counts.open
     with pytest.raises(AgentFinished, match="finished"):
         agent.tell(agent.open_decisions[0], 1.0)

@@ -268,13 +268,14 @@ class Agent:
         """Return which arm is best, if that can be said, with the difference of each pair of arms. Looking is free.
 
         The probability that an arm is ever declared which is worse than another is at most delta, however often one
-        looks and whoever chose the arms, if the rewards of an arm are independent draws from one distribution and
-        arrive whatever they are (`Verdict.conditions`). For linear policies the best action is the one that is left.
+        looks, if the rewards of an arm are independent draws from one distribution, whoever chose the arm and for
+        whom, and arrive whatever they are (`Verdict.conditions`). Choose delta before the first reward. For linear
+        policies the best action is the one that is left.
 
         >>> import private_bandits as pb
         >>> agent = pb.Agent(pb.AdaCIMED(arms=["A", "B"], budget=pb.zCDP(1)), seed=0)
         >>> print(agent.verdict(delta=0.05))
-        No arm can be called the best yet, with an error probability of 0.05.
+        No arm can be called the best, with an error probability of 0.05.
         """
         check_probability("delta", delta)
         return self._run(self._drawn_verdict, delta)
@@ -368,6 +369,12 @@ class Agent:
         found: DecisionCounts = self._run(self._look, lambda: self._bandit.public.counts(len(self._store)))
         return found
 
+    @property
+    def finished(self) -> bool:
+        """Whether `finish` was called: the agent makes no decisions and takes no rewards any more."""
+        found: bool = self._run(self._look, lambda: self._bandit.finished)
+        return found
+
     def __repr__(self) -> str:
         bandit, s = self._bandit, self._bandit.settings
         options = f"reward_range=({s.reward_range.low:g}, {s.reward_range.high:g}), unit={s.unit!r}"
@@ -377,6 +384,8 @@ class Agent:
             options += f", seed={s.seed}: no privacy"
         if bandit.failed is not None:
             options += f", {bandit.failed}"
+        if bandit.finished:
+            options += ", finished"
         return f"Agent({self.policy}, {options}, {bandit.public.asked} asked, {len(self._store)} open)"
 
     # Its life.

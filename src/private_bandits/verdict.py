@@ -49,10 +49,11 @@ class Difference(NamedTuple):
 class Verdict:
     """Which arm is best, if that can be said.
 
-    winner: its name; None: nothing can be said yet. action: its index. delta: the probability that a wrong arm is ever
+    winner: its name; None: nothing can be said. action: its index. delta: the probability that a wrong arm is ever
     declared, at any time, is at most this. Of arms that tie exactly either may be declared. conditions: what that
     assumes. differences: of all pairs of arms. With probability at least 1 - delta, all of their intervals are right
-    at all times together.
+    at all times together. A winner may be declared a little before its differences leave zero, as fewer pairs have to
+    be told apart for it.
     """
 
     winner: str | None
@@ -78,7 +79,7 @@ class Verdict:
 
     def __str__(self) -> str:
         if self.winner is None:
-            return f"No arm can be called the best yet, with an error probability of {self.delta:g}."
+            return f"No arm can be called the best, with an error probability of {self.delta:g}."
         return f"{self.winner} is the best arm. Such a verdict is wrong with a probability of at most {self.delta:g}."
 
     def to_dict(self) -> dict[str, Any]:

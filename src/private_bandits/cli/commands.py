@@ -16,8 +16,6 @@ from rich.table import Table
 from private_bandits import definitions as small
 from private_bandits.checks import large_number
 from private_bandits.cli.flags import (
-    DEFAULTS,
-    DEFAULTS_ON_TABLE,
     OF_BOUNDS,
     Beta,
     Delay,
@@ -44,6 +42,7 @@ from private_bandits.cli.flags import (
     refuse_flags_of_other_settings,
     refuse_flags_without_or_beside_table,
     single_budget,
+    usual_policies,
     usual_scale,
 )
 from private_bandits.cli.regrets import regret_table, verdict_table, with_references
@@ -117,7 +116,8 @@ def simulate(
         str | None,
         typer.Option(
             help="Names from `private-bandits policies`.",
-            show_default="adac-imed, adac-gope, adac-oful; with --data adac-oful,adac-oful-private",
+            show_default="adac-imed, adac-gope, adac-oful; with --verdict adac-top-two, "
+            "with --data adac-oful,adac-oful-private",
         ),
     ] = None,
     rho: Annotated[
@@ -203,7 +203,7 @@ def simulate(
     of_policies = {"beta": beta, "growth": growth, "regulariser": regulariser, "exploration": exploration}
     options |= {name: value for name, value in of_policies.items() if value is not None}
     budgets = parse_budgets(rho, epsilon, privacy_delta)
-    names = (policy or (DEFAULTS[setting] if data is None else DEFAULTS_ON_TABLE)).split(",")
+    names = (policy or usual_policies(context, setting)).split(",")
     policies: dict[str, Policy[Any]] = {
         f"{name} {budget_label(budget)}": policy_named(name, setting, budget, options, variant)
         for name in names

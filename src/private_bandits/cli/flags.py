@@ -17,6 +17,8 @@ from private_bandits.policies import POLICIES
 from private_bandits.policies.linear import check_actions
 
 DEFAULTS = {"finite": "adac-imed", "linear": "adac-gope", "contextual": "adac-oful"}
+FINDER = "adac-top-two"
+"""The policy that is made for verdicts."""
 DEFAULTS_ON_TABLE = "adac-oful,adac-oful-private"
 """Rewards are private; contexts as well."""
 SCALE, SCALE_ON_TABLE, SCALE_LATE, SCALE_VERDICT = ("1e7", "100"), ("1e4", "5"), ("1e4", "100"), ("1e5", "100")
@@ -90,7 +92,9 @@ PhaseLength = Annotated[
 ]
 Horizon = Annotated[
     str | None,
-    typer.Option(help="Steps of a run.", show_default="1e7; with --data, --delay or --missing 1e4, with --verdict 1e5"),
+    typer.Option(
+        help="Steps of a run.", show_default="1e7; with --data, --delay or --missing 1e4, else with --verdict 1e5"
+    ),
 ]
 OF_TABLE = ("label", "components")
 NOT_OF_TABLE = ("dimension", "arms", "theta", "setting_as")
@@ -180,6 +184,13 @@ def refuse_flags_without_or_beside_table(context: typer.Context) -> None:
     for name in OF_TABLE:
         if was_given(context, name):
             raise InvalidInput(f"--{name} belongs to --data: give a CSV file too")
+
+
+def usual_policies(context: typer.Context, setting: str) -> str:
+    """Return the policies of a simulation where none are given."""
+    if was_given(context, "data"):
+        return DEFAULTS_ON_TABLE
+    return FINDER if was_given(context, "verdict") else DEFAULTS[setting]
 
 
 def usual_scale(context: typer.Context) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from private_bandits.budget import Budget
 from private_bandits.simulation import Simulation
+from private_bandits.simulation.verdicts import NOBODY
 
 NUMBERS = {"mean": "regret_mean", "± error": "regret_stderr", "95%": "regret_p95", "99%": "regret_p99"}
 NUMBERS |= {"largest": "regret_max"}
@@ -58,6 +59,8 @@ def verdict_table(result: Simulation) -> Table:
     for column in ("fell", "wrong", *TIMES):
         table.add_column(column, justify="right", no_wrap=True)
     table.caption = "fell, wrong: shares of all runs; then decisions until the verdict, where it fell"
+    if any((verdicts.winners == NOBODY).any() for verdicts in result.verdicts.values()):
+        table.caption += ". It did not fall in all runs: these numbers are of the faster ones. Raise --horizon"
     for row, policy in zip(result.summary(), result.policies.values(), strict=True):
         shares = [f"{row[name]:.4g}" for name in ("verdict_share", "verdict_wrong")]
         times = [_number(row[name]) for name in TIMES.values()]
