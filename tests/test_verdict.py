@@ -87,6 +87,7 @@ def test_linear_policies_name_the_action_that_is_left() -> None:
             break
     assert agent.learned["active"] == [1]
     assert agent.verdict(0.1).action == 1  # the policy's own delta
+    assert agent.verdict(0.09).winner is None  # and no interval is above the others
     assert "linear" in agent.verdict(0.1).conditions[0]
 
 

@@ -26,8 +26,10 @@ _TRIALS, _CLOSE = 40, 1e-5
 CONDITIONS = (
     "an arm's rewards are drawn from one distribution, independently of each other and of other arms' rewards",
     "whether and when a reward arrives does not depend on its value",
+    "who gets which arm does not depend on the person",
+    "how long a log to start from is was not chosen by looking at its rewards",
 )
-"""What a verdict on finite arms assumes. Nothing is assumed of who chose the arms, or when one looked or stopped."""
+"""What a verdict on finite arms assumes. Nothing is assumed of when one looked or stopped."""
 LINEAR_CONDITIONS = (
     "the mean reward of an action is linear in it",
     "which actions were played, and which rewards arrived, does not depend on rewards that were not yet released",
@@ -151,13 +153,16 @@ class _Intervals:
     """Evidence of arms that is read as intervals that hold together."""
 
     estimates: Sequence[Estimate]
+    eliminates: bool = False
+    """Whether the policy drops actions with a failure probability of at most delta. Then that decides and nothing else:
+    together with intervals, both failures would count."""
     left: int | None = None
-    """The one action that the policy has left, if it may be declared for that."""
+    """The one action that the policy has left."""
 
     def winner(self, delta: float) -> int | None:
-        """Return the action that is left; or else the one whose interval is above all others."""
-        if self.left is not None or len(self.estimates) == 1:
-            return 0 if self.left is None else self.left
+        """Return the action that is left; where nothing is dropped so surely, one whose interval is above all others."""
+        if self.eliminates or len(self.estimates) == 1:
+            return 0 if len(self.estimates) == 1 else self.left
         best = max(self.estimates, key=lambda found: found.low)
         others = (found.high for found in self.estimates if found.action != best.action)
         return best.action if best.mean is not None and best.low > max(others) else None
@@ -242,8 +247,9 @@ def verdict_on(
     if known is not None:
         return _declared(names, _Costs(names, bounds.width, known), delta, CONDITIONS)
     conditions = LINEAR_CONDITIONS if linear else CONDITIONS
-    left = policy.only_left(state, delta)
-    found = _Intervals(estimates_on(state, policy, delta, bounds, closing), left)
+    found = _Intervals(
+        estimates_on(state, policy, delta, bounds, closing), policy.eliminates(delta), policy.only_left(state)
+    )
     return _declared(names, found, delta, conditions)
 
 

@@ -126,7 +126,8 @@ class AdaCHalving(RememberingPolicy[HalvingState]):
 
         gaps: of the other arms' means to the best one, in reward ranges. The best arm is dropped in a round only if as
         many others seem better as stay. How many seem better is bounded on average, for the active arms of the
-        smallest gaps, and Markov's inequality does the rest.
+        smallest gaps, and Markov's inequality does the rest. It is for the noise of this policy's budget. Where an
+        agent keeps the budget for a person of several rewards, noise is larger, and so is the probability.
         """
         if len(gaps) != len(self.arm_names) - 1:
             raise InvalidInput(f"gaps must be those of the {len(self.arm_names) - 1} other arms, got {len(gaps)}")

@@ -144,7 +144,7 @@ class AdaCTopTwo(GeometricPolicy[TopTwoState]):
         """Read all releases of the arm together, and see whether there is a winner now."""
         super().learn(state, release, step)
         if state.winner is None:
-            state.winner = declared(self.evidence(state), self.delta)
+            state.winner = declared(self.arm_evidence(state), self.delta)
 
 
 Columns = tuple[Floats, Floats, Floats]

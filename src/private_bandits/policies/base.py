@@ -268,8 +268,12 @@ class Policy(ABC, Generic[State]):
         """
         return None
 
-    def only_left(self, state: State, delta: float) -> int | None:
-        """The one action that is left, where dropping the others was right with probability at least 1 - delta."""
+    def eliminates(self, delta: float) -> bool:
+        """Whether it drops actions, and never the best one with probability at least 1 - delta."""
+        return False
+
+    def only_left(self, state: State) -> int | None:
+        """The one action that is left, if all others were dropped."""
         return None
 
     def predict(self, state: State, actions: ArrayLike | None, delta: float) -> list[Prediction]:
@@ -325,6 +329,16 @@ class FiniteArmsPolicy(Policy[State]):
     def example(cls, budget: Budget) -> Self:
         """Three arms."""
         return cls(n_arms=3, budget=budget)
+
+    @property
+    def as_planned(self) -> bool:
+        """Whether rewards enter sums, and sums leave and are read, by methods of this package.
+
+        Then lengths of releases are known beforehand. A subclass that changes one of these methods says for itself what
+        its releases are worth.
+        """
+        found = (getattr(type(self), name, None) for name in ("entry", "due", "leave", "learn", "take", "combination"))
+        return all(method is None or method.__module__.startswith(__package__) for method in found)
 
     @property
     def arm_names(self) -> tuple[str, ...]:

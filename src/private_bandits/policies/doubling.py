@@ -263,14 +263,9 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
             found.append(interval(arm, name, state.means[arm], half_width, state.last[arm], state.low, state.high))
         return found
 
-    @property
-    def _plans_are_ours(self) -> bool:
-        """Whether releases are made and read as in this package, where their lengths are known beforehand."""
-        return all(method.__module__.startswith(__package__) for method in (type(self).take, type(self).due))
-
     def evidence(self, state: DoublingState) -> list[ArmEvidence] | None:
         """The last mean of each arm. A subclass that reads releases in another way has to say what they are worth."""
-        if not self._plans_are_ours:
+        if not self.as_planned:
             return None
         return [self.evidence_of(state, arm) for arm in range(len(state.means))]
 
@@ -289,7 +284,7 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
 
     def planned(self, state: DoublingState, key: int) -> int | None:
         """The least number of rewards for which the arm is due."""
-        if not self._plans_are_ours:
+        if not self.as_planned:
             return None
         high = 1
         while not self.due(state, key, high, {}):
@@ -302,7 +297,7 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
 
     def final_evidence(self, state: DoublingState, rows: Sequence[Release], closing: int) -> list[ArmEvidence] | None:
         """All releases of each arm together, those that the policy forgot included."""
-        if not self._plans_are_ours:
+        if not self.as_planned:
             return None
         found = []
         for arm, own in enumerate(releases_of_arms(rows, len(state.means))):

@@ -16,9 +16,8 @@ from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Combination, Estimate, FiniteArmsPolicy, checked_horizon
 from private_bandits.policies.closing import planned_for
-from private_bandits.policies.evidence import ArmEvidence, Evidence
+from private_bandits.policies.evidence import ArmEvidence, Evidence, interval_of
 from private_bandits.policies.phased_elimination import LONGEST, surviving
-from private_bandits.policies.tails import interval, mean_half_width
 from private_bandits.policies.waiting import foremost
 
 
@@ -205,19 +204,16 @@ class DPSE(FiniteArmsPolicy[EliminationState]):
         state.began = step
 
     def estimates(self, state: EliminationState, delta: float) -> list[Estimate]:
-        """The last mean of every arm with an interval: a union over arms and epochs, delta/(K e (e+1)) each."""
-        k = len(self.arm_names)
+        """The last mean of every arm with an interval: a union over arms, epochs and doublings (`evidence`)."""
+        k, low, width = len(self.arm_names), state.low, state.high - state.low
         found = []
-        for arm, name in enumerate(self.arm_names):
-            epoch, count, mean = state.epochs[arm], state.counts[arm], state.means[arm]
-            if not epoch:
-                found.append(Estimate(arm, name, None, state.low, state.high, 0))
+        for arm, (name, known) in enumerate(zip(self.arm_names, self.evidence(state), strict=True)):
+            if not known:
+                found.append(Estimate(arm, name, None, low, state.high, 0))
                 continue
-            log_inv_failure = math.log(2 * k * epoch * (epoch + 1) / delta)
-            half_width = mean_half_width(
-                self.budget.noise, count, state.noise_sd[arm], log_inv_failure, state.high - state.low
-            )
-            found.append(interval(arm, name, mean, half_width + state.rounding[arm], count, state.low, state.high))
+            least, most = (low + width * end for end in interval_of(known[0], k * known[0].odds / delta))
+            mean = min(max(state.means[arm], least), most)
+            found.append(Estimate(arm, name, mean, least, most, state.counts[arm]))
         return found
 
     def evidence(self, state: EliminationState) -> list[ArmEvidence]:
@@ -255,8 +251,8 @@ class DPSE(FiniteArmsPolicy[EliminationState]):
         for row in rows:
             for arm, value, count in zip(row.keys, row.values, row.counts, strict=True):
                 numbers[arm] += 1
-                active = sum(epoch >= numbers[arm] for epoch in state.epochs)
-                planned[arm] += state.plays if row.number >= closing else self.plays(numbers[arm], active)
+                # How many arms are active later depends on rewards that are in this mean: it is counted as if two were.
+                planned[arm] += max(1, self.plays(numbers[arm], k if numbers[arm] == 1 else min(k, 2)))
                 totals[arm], counts[arm] = totals[arm] + value, counts[arm] + count
                 squares[arm] = squares[arm] + row.noise_sd**2
         found: list[ArmEvidence] = []

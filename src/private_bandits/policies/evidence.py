@@ -148,7 +148,7 @@ def _best_tilts(u: Floats, gap: Floats, n: Floats, arms: Evidence, gaussian: Any
     tilt = np.minimum(gap / (n * (variance + 2.0 * copies * scale**2) + curve + 1e-300), 0.5 * most)
     noisy = (variance > 0.0) | (scale > 0.0)
     tilt = np.where(noisy, tilt, np.minimum(np.maximum(plain, 0.0), 700.0))
-    for _ in range(_NEWTON_STEPS):
+    for number in range(_NEWTON_STEPS):
         falling = u * np.exp(-tilt)
         share = falling / (1.0 - u + falling)
         x = n * tilt
@@ -161,7 +161,8 @@ def _best_tilts(u: Floats, gap: Floats, n: Floats, arms: Evidence, gaussian: Any
         step = slope / np.maximum(bend, 1e-290)
         moved = tilt + step
         done = ~noisy | (np.abs(step) <= _CLOSE * tilt)
-        inside = (moved > low) & (moved < high)
+        # Newton's steps may go back and forth. Then every other one halves what is left.
+        inside = (moved > low) & (moved < high) & (done | (number < 10) | (number % 2 == 0))
         tilt = np.where(done & ~inside, tilt, np.where(inside, moved, 0.5 * (low + high)))
         if done.all():
             break

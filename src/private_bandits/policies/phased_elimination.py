@@ -344,9 +344,13 @@ class PhasedElimination(LinearPolicy[PhasedState]):
             found[row.key] = (own._replace(share=share),)
         return found
 
-    def only_left(self, state: PhasedState, delta: float) -> int | None:
-        """The only active action. With probability at least 1 - self.delta the best one is never dropped."""
-        return state.active[0] if len(state.active) == 1 and self.delta <= delta else None
+    def eliminates(self, delta: float) -> bool:
+        """With probability at least 1 - self.delta the best action is never dropped."""
+        return self.delta <= delta
+
+    def only_left(self, state: PhasedState) -> int | None:
+        """The only active action."""
+        return state.active[0] if len(state.active) == 1 else None
 
     def _half_width_of(self, state: PhasedState, arm: int, delta: float) -> float:
         """How far the last mean of an action may be off. The action's last phase has delta/(K l(l+1)) for it."""

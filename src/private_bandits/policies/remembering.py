@@ -178,8 +178,14 @@ class RememberingPolicy(FiniteArmsPolicy[S]):
             found.append(interval(arm, name, state.means[arm], half_width, state.released[arm], state.low, state.high))
         return found
 
-    def evidence(self, state: S) -> list[ArmEvidence]:
+    def evidence(self, state: S) -> list[ArmEvidence] | None:
         """The mean of all rewards released of each arm."""
+        if not self.as_planned:
+            return None
+        return self.arm_evidence(state)
+
+    def arm_evidence(self, state: S) -> list[ArmEvidence]:
+        """The same, if releases are made as planned here."""
         return [self._evidence_of(state, arm, mean) for arm, mean in enumerate(state.scaled_means)]
 
     def _evidence_of(self, state: S, arm: int, mean: float) -> ArmEvidence:
@@ -194,8 +200,10 @@ class RememberingPolicy(FiniteArmsPolicy[S]):
         """As the plan says."""
         return self.memory.length(state.released[key])
 
-    def final_evidence(self, state: S, rows: Sequence[Release], closing: int) -> list[ArmEvidence]:
+    def final_evidence(self, state: S, rows: Sequence[Release], closing: int) -> list[ArmEvidence] | None:
         """All releases of each arm together, the closing one included."""
+        if not self.as_planned:
+            return None
         found = []
         for arm, own in enumerate(releases_of_arms(rows, len(state.means))):
             planned = self.planned(state, arm) if own and own[-1].number >= closing else None

@@ -139,8 +139,10 @@ class RunningSumPolicy(IndexPolicy):
         of_noise = noise_half_width(noise, n * state.noise_sd[arm], state.largest_noise_sd[arm], each) / n
         return width * math.sqrt(each / (2 * n)) + of_noise
 
-    def evidence(self, state: DoublingState) -> list[ArmEvidence]:
+    def evidence(self, state: DoublingState) -> list[ArmEvidence] | None:
         """The mean of all rewards of each arm, with the noises of all of its batches."""
+        if not self.as_planned:
+            return None
         assert isinstance(state, RunningSumState)
         peaks = [sd / max(n, 1) for sd, n in zip(state.largest_noise_sd, state.last, strict=True)]
         return [self.plain_evidence(state, arm, peak) for arm, peak in enumerate(peaks)]
