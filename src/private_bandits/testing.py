@@ -306,6 +306,20 @@ class PolicyRules:
         assert agent.ledger.total <= policy.budget.level, f"{agent.ledger.total} spent of {policy.budget.level}"
         assert agent.guarantee().private == (policy.budget.noise != "none")
 
+    def test_finishing_releases_what_is_left_once(self, policy: Policy[Any]) -> None:
+        """`Agent.finish` may come at any time: every reward taken has then left, within the budget."""
+        for steps in (0, 5, 40):
+            agent = Agent(policy)
+            interact(agent, steps, script_seed=steps)
+            agent.finish()
+            told, left = agent.counts.told, sum(row.count for row in agent.ledger)
+            assert left == told, f"finished after {steps} steps, {left} of {told} rewards were released"
+            assert agent.ledger.total <= policy.budget.level, f"{agent.ledger.total} spent of {policy.budget.level}"
+            agent.estimates()
+            if policy.arm_names:
+                agent.verdict()
+            assert agent.finish() == 0, "finishing again released something"
+
     def test_a_seeded_agent_promises_nothing(self, policy: Policy[Any]) -> None:
         """Whoever knows the seed can take the noise away."""
         agent = Agent(policy, seed=0)

@@ -160,7 +160,7 @@ class _Intervals:
     """The one action that the policy has left."""
 
     def winner(self, delta: float) -> int | None:
-        """Return the action that is left; where nothing is dropped so surely, one whose interval is above all others."""
+        """Return the action that is left; where none is dropped so surely, one whose interval is above all others."""
         if self.eliminates or len(self.estimates) == 1:
             return 0 if len(self.estimates) == 1 else self.left
         best = max(self.estimates, key=lambda found: found.low)

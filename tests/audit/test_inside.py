@@ -41,6 +41,7 @@ BY_NOISE = {
     "white_linear_mirrored_noise",
     "white_linear_correlated_noise",
     "white_batch_quiet",
+    "white_finish_quiet",
     "white_warm_start_quiet",
 }
 """Their sums are right: no replay shows what is wrong with them."""

@@ -57,7 +57,7 @@ def examine(
     series = RELEASES * COORDINATES
     # An eighth of what each test could have. Far out, chi-square of counts has a heavier tail than its limit: 3 times
     # as heavy at 1e-8, 50 times at 1e-14. One test in ten is of this kind; rank correlations stray less.
-    found = Draws(level=failure / (len(SCALES) + 2 * (3 * series + math.comb(series, 2))) / 8)
+    found = Draws(level=failure / (len(SCALES) + 3 * (3 * series + math.comb(series, 2))) / 8)
     _sampler(target.make(), draws, found)
     advance(0.5)
     if not found.flaws:
@@ -65,6 +65,8 @@ def examine(
         _releases(target, runs, found, lambda run: noise_of_run(target, found, together=run % 2 == 1))
     if not found.flaws and target.supports_warm_start:
         _releases(target, runs, found, lambda run: noise_of_log(target, found))
+    if not found.flaws:
+        _releases(target, runs, found, lambda run: noise_of_end(target, found))
     advance(0.9)
     if not found.flaws:
         _foreseen(target, found)
@@ -194,6 +196,17 @@ def noise_of_log(target: Target, found: Draws) -> list[list[float]]:
     rows = [target.log_row(i % target.arms, i % 2, i, i) for i in range(2 * target.arms)]
     attempt(lambda: agent.warm_start(rows))
     return _noise_of(target, agent, tap, found)
+
+
+def noise_of_end(target: Target, found: Draws) -> list[list[float]]:
+    """The same of the closing releases, after three rewards of one action."""
+    agent = target.make()
+    tap = DoorRecorder(agent)
+    for i in range(3):
+        attempt(lambda i=i: agent.tell(target.ask(agent, i), target.reward(i % 2), played=0))  # type: ignore[misc]
+    before = len(tap.rows)
+    attempt(agent.finish)
+    return _noise_of(target, agent, tap, found)[before:]
 
 
 def _play(target: Target, agent: Any, at_once: int) -> None:

@@ -25,7 +25,9 @@ from private_bandits.audit.attempts import attempt
 from private_bandits.audit.evidence import ROUNDING, own_claim
 from private_bandits.audit.script import (
     Script,
+    ScriptMove,
     crowded_script,
+    finished,
     logged_scripts,
     mutated,
     random_script,
@@ -109,20 +111,24 @@ def examine(
 
 
 def _plan(target: Target, scripts: int, dice: random.Random) -> list[Step]:
-    """Every second random script begins with a log. Agents with other options share the scripts of middle length."""
+    """Every second random script begins with a log, and some end with the agent finished.
+
+    Agents with other options share the scripts of middle length.
+    """
     short = short_scripts(target.arms, most=25 * scripts)
     dice.shuffle(short)  # what is wrong shows up early
     half = [random_script(dice, target.arms, 32, log=i % 2 == 1) for i in range(scripts)]
     long = [random_script(dice, target.arms, 80, log=i % 2 == 0) for i in range(scripts)]
     count = max(1 if scripts < 3 else 2, scripts // 5)
     lasting = [random_script(dice, target.arms, 25, restarts=True, log=i % 2 == 1) for i in range(count)]
-    plan = [Step(target, s, 99) for s in half[: scripts // 2]]
+    plan = [Step(target, finished(s) if i % 2 else s, 99) for i, s in enumerate(half[: scripts // 2])]
     if target.takes_path:
-        plan += [Step(target, restarted_script(5), 9), *(Step(target, s, 6) for s in lasting)]
+        last = (*finished(restarted_script(4)), ScriptMove("restart"))
+        plan += [Step(target, last, 9), *(Step(target, s, 6) for s in lasting)]
     logged = [
         Step(one, s, 99) for one in (target, *target.also) if one.supports_warm_start for s in logged_scripts(one.arms)
     ]
-    plan += logged + [Step(one, crowded_script(6), 99) for one in (target, *target.also)]
+    plan += logged + [Step(one, finished(crowded_script(6)), 99) for one in (target, *target.also)]
     plan += [Step(target, s, 99) for s in short] + [Step(target, s, 16) for s in long]
     plan += [Step(other, s, 20) for other in target.also for s in half[scripts // 2 :]]
     late = held_again_after(target)

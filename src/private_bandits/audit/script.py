@@ -1,8 +1,8 @@
 """A forced transcript: what an adversary does to an agent of this package, move by move.
 
 Asks, one or several at once; rewards told one by one or in batches, late, out of order, for another action or never;
-people who come back; a log before the first ask; noise that cannot be drawn; restarts. Two worlds get the same
-script; only the value of the changed rewards differs.
+people who come back; a log before the first ask; noise that cannot be drawn; restarts; the end. Two worlds get the
+same script; only the value of the changed rewards differs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class ScriptMove:
-    """One move of a script. kind: "ask", "ask many", "tell", "batch", "log", "give up", "no noise", "restart".
+    """One move of a script. kind: "ask", "ask many", "tell", "batch", "log", "give up", "no noise", "restart",
+    "finish".
 
     which: of the open decisions, or for a batch the first of them; for a batch also how it is spoiled at first.
     reward: as a share of the range. played: an arm, or None for the recommended. person: who asks.
@@ -64,6 +65,11 @@ def _all_of(steps: list[tuple[int, float]], most: int) -> list[Script]:
         tuple(move for arm, reward in moves for move in (ScriptMove("ask"), ScriptMove("tell", 0, reward, arm)))
         for moves in product(steps, repeat=length)
     ]
+
+
+def finished(script: Script) -> Script:
+    """The script, with the agent finished after it."""
+    return (*script, ScriptMove("finish"))
 
 
 def steady_script(length: int) -> Script:
@@ -130,7 +136,9 @@ def _random_log(dice: random.Random, arms: int, shares: Sequence[float]) -> Scri
 
 
 def mutated(script: Script, dice: random.Random, arms: int) -> Script:
-    """The script with a few moves changed, and now and then a stretch repeated."""
+    """The script with a few moves changed, and now and then a stretch repeated. The end stays where it is."""
+    if script[-1].kind == "finish":
+        return finished(mutated(script[:-1], dice, arms))
     moves = list(script)
     for _ in range(dice.randrange(1, 4)):
         i = dice.randrange(len(moves))

@@ -202,6 +202,7 @@ class _Run:
             "give up": self._give_up,
             "no noise": self._break_noise,
             "restart": self._restart,
+            "finish": self._finish,
         }
         try:
             for move in script:
@@ -319,6 +320,11 @@ class _Run:
 
     def _break_noise(self, move: ScriptMove) -> None:
         self.tape.broken = True
+
+    def _finish(self, move: ScriptMove) -> None:
+        """End the agent, and once more: where noise could not be drawn that releases the rest, and else nothing."""
+        for _ in range(2):
+            self._do("finish", lambda: f"{self.agent.finish()}")
 
     def _restart(self, move: ScriptMove) -> None:
         if self.path is None:

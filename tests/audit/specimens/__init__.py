@@ -15,6 +15,7 @@ from tests.audit.specimens import black_noise as black_noise
 from tests.audit.specimens import black_repeated as black_repeated
 from tests.audit.specimens import white_batches as white_batches
 from tests.audit.specimens import white_correct as white_correct
+from tests.audit.specimens import white_endings as white_endings
 from tests.audit.specimens import white_failures as white_failures
 from tests.audit.specimens import white_held_again as white_held_again
 from tests.audit.specimens import white_linear as white_linear
