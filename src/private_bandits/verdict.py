@@ -18,7 +18,7 @@ from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.mechanism.rewards import RewardRange
 from private_bandits.policies import Estimate, Policy
-from private_bandits.policies.evidence import ArmEvidence, declared, interval_of, relative_costs
+from private_bandits.policies.evidence import ArmEvidence, declared, intervals_of, relative_costs
 
 _TRIALS, _CLOSE = 40, 1e-5
 """Leads tried for the end of a difference's interval, at most, and how close it has to be, in reward ranges."""
@@ -275,7 +275,7 @@ def estimates_of(
         if not known:
             found.append(Estimate(arm, name, None, low, high, 0))
             continue
-        ends = [interval_of(way, len(names) * way.odds / delta) for way in known]
+        ends = intervals_of(known, tuple(len(names) * way.odds / delta for way in known))
         least, most = max(end[0] for end in ends), min(end[1] for end in ends)
         mean = min(max(float(known[-1].mean), least), most) if least <= most else float(known[-1].mean)
         middle, below, above = (low + (high - low) * part for part in (mean, least, most))

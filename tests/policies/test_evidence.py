@@ -23,7 +23,7 @@ from private_bandits.policies.evidence import (
     costs_of_less,
     costs_of_more,
     declared,
-    interval_of,
+    intervals_of,
     joint_costs,
 )
 from private_bandits.policies.release_memory import combination_weights
@@ -155,7 +155,7 @@ def test_extreme_numbers_give_numbers() -> None:
         assert (found >= 0).all()
     assert beats(arms, others, 20.0).dtype == bool
     for arm in EXTREME[::17]:
-        low, high = interval_of(arm, 20.0 * arm.odds)
+        low, high = intervals_of((arm,), (20.0 * arm.odds,))[0]
         assert 0 <= low <= 1
         assert 0 <= high <= 1
 
@@ -249,7 +249,7 @@ def test_what_was_known_before_the_end_still_counts() -> None:
 
 def test_intervals_are_where_the_cost_is_reached() -> None:
     for arm in GAUSSIAN[::5] + LAPLACE[::3] + PLAIN:
-        low, high = interval_of(arm, 40.0)
+        low, high = intervals_of((arm,), (40.0,))[0]
         level = math.log(80)
         if 1e-6 < high < 1:
             assert cost_of_more(arm, high + 1e-9) >= level * (1 - 1e-6)

@@ -16,7 +16,7 @@ from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.base import UNIT_WEIGHT, Combination, Estimate, FiniteArmsPolicy, checked_horizon
 from private_bandits.policies.closing import planned_for
-from private_bandits.policies.evidence import ArmEvidence, Evidence, interval_of
+from private_bandits.policies.evidence import ArmEvidence, Evidence, intervals_of
 from private_bandits.policies.phased_elimination import LONGEST, surviving
 from private_bandits.policies.waiting import foremost
 
@@ -206,12 +206,15 @@ class DPSE(FiniteArmsPolicy[EliminationState]):
     def estimates(self, state: EliminationState, delta: float) -> list[Estimate]:
         """The last mean of every arm with an interval: a union over arms, epochs and doublings (`evidence`)."""
         k, low, width = len(self.arm_names), state.low, state.high - state.low
+        evidence = self.evidence(state)
+        known = tuple(own[0] for own in evidence if own)
+        ends = iter(intervals_of(known, tuple(k * own.odds / delta for own in known)))
         found = []
-        for arm, (name, known) in enumerate(zip(self.arm_names, self.evidence(state), strict=True)):
-            if not known:
+        for arm, (name, own) in enumerate(zip(self.arm_names, evidence, strict=True)):
+            if not own:
                 found.append(Estimate(arm, name, None, low, state.high, 0))
                 continue
-            least, most = (low + width * end for end in interval_of(known[0], k * known[0].odds / delta))
+            least, most = (low + width * end for end in next(ends))
             mean = min(max(state.means[arm], least), most)
             found.append(Estimate(arm, name, mean, least, most, state.counts[arm]))
         return found

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate, product
 from typing import Any, NamedTuple, Self
 
@@ -32,6 +33,8 @@ _CUTS = 40
 _NEAR = 1e-5
 """How close a joint cost is to the infimum, below it, in parts of it."""
 _CLOSE = 1e-7
+_END_STEPS, _HALVINGS, _END_NEAR = 60, 6, 1e-12
+"""Steps for the ends of an interval, at most; those that halve what is left; and how close is close enough."""
 _EDGE = 1e-9
 """The true mean is looked for between this and 1 minus this. Tangents bound what is beyond."""
 _BELOW_ONE = 1 - 1e-15
@@ -343,19 +346,33 @@ def declared(arms: Sequence[ArmEvidence], delta: float) -> int | None:
     return leader if found.all() else None
 
 
-def interval_of(arm: Evidence, odds: float) -> tuple[float, float]:
-    """Return the means that cost less than log(2 odds) to believe: they hold the true one, but for 1/odds.
+@lru_cache(maxsize=16)  # people look more often than there are releases
+def intervals_of(arms: tuple[Evidence, ...], odds: tuple[float, ...]) -> tuple[tuple[float, float], ...]:
+    """Return the means of each arm that cost less than log(2 odds) to believe: they hold the true one, but for 1/odds.
 
-    >>> low, high = interval_of(Evidence(0.4, 0.0, 100.0, 0.0, 1.0), 20.0)
+    The upper end is looked for from above. A tangent is below the cost, so where the tangent costs that much everything
+    beyond does: a step of Newton's never passes the end. The lower end is the upper end of 1 - r.
+
+    >>> [(low, high)] = intervals_of((Evidence(0.4, 0.0, 100.0, 0.0, 1.0),), (20.0,))
     >>> round(low, 3), round(high, 3)
     (0.274, 0.536)
     """
-    both = Evidence.stacked([arm, arm.mirrored])
-    level = math.log(2.0 * odds)
-    inside = np.clip(both.mean + both.rounding, 0.0, 1.0)  # believed at no cost
-    low, high = inside, np.ones(2)
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        excluded = costs_of_more(both, middle)[0] >= level
-        low, high = np.where(excluded, low, middle), np.where(excluded, middle, high)
-    return float(1.0 - high[1]), float(high[0])
+    if not arms:
+        return ()
+    both = Evidence.stacked([*arms, *(arm.mirrored for arm in arms)])
+    level = np.log(2.0 * np.tile(np.asarray(odds, float), 2))
+    low, high = np.clip(both.mean + both.rounding, 0.0, 1.0), np.ones(len(level))  # low is believed at no cost
+    middle = high
+    for number in range(_END_STEPS):
+        cost, slope = costs_of_more(both, middle)
+        excluded = (cost >= level) & (slope > 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tangent = np.where(excluded, middle - (cost - level) / slope, high)
+        high = np.clip(tangent, low, high)
+        low = np.where(excluded, low, np.maximum(low, np.minimum(middle, high)))
+        if ((high - low <= _END_NEAR) | (excluded & (cost - level <= _END_NEAR * level))).all():
+            break
+        # From far away steps are short, as the cost bends: halves come first, and now and then.
+        middle = 0.5 * (low + high) if number < _HALVINGS or number % 3 == 0 else high
+    ends = high.reshape(2, -1)
+    return tuple((1.0 - below, above) for above, below in zip(*ends.tolist(), strict=True))
