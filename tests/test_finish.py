@@ -10,13 +10,14 @@ import time
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import private_bandits as pb
 from private_bandits.agent import bandit_of
-from private_bandits.errors import AgentFinished, NoiseFailed
+from private_bandits.errors import AgentClosed, AgentFinished, NoiseFailed
 from private_bandits.mechanism.noise import ExactNoise
 from private_bandits.policies import POLICIES
 from private_bandits.testing import examples_of, offered, policy_id
@@ -221,3 +222,17 @@ def test_final_intervals_hold_for_whoever_stops_at_the_worst_moment() -> None:
         missed += not found.low <= 0.5 <= found.high
     # At most half of the intervals may miss. More than this has a probability below 1e-6.
     assert missed <= runs / 2 + 4.8 * np.sqrt(runs) / 2
+
+
+def test_a_failure_of_another_agents_noise_after_the_draw_is_an_interrupt(tmp_path: Path) -> None:
+    """A signal handler that uses another agent can raise it. Then nothing of the draw may be seen."""
+    agent = pb.Agent(pb.AdaCIMED(2, pb.zCDP(1)), path=tmp_path / "agent.db")
+    agent.tell(agent.ask(), 1.0)
+    account = bandit_of(agent).door.account
+    strike = mock.patch.object(type(account), "link", side_effect=NoiseFailed("of another agent"))
+    with strike, pytest.raises(NoiseFailed):
+        agent.finish()
+    with pytest.raises(AgentClosed):
+        agent.estimates()
+    again = pb.Agent.open(tmp_path / "agent.db")
+    assert (len(again.ledger), again.finish(), len(again.ledger)) == (0, 1, 1)

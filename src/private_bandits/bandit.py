@@ -326,10 +326,12 @@ class Bandit(Releasing):
         self.unfinished = True  # in memory too: what a policy missed of a release it would read wrongly from the next
         failed: NoiseFailed | None = None
         try:
-            self.drawn(self.release(whole))
+            row = self.release(whole)
         except NoiseFailed as error:
             self.unfinished = before
             failed = error.with_traceback(None)
+        else:
+            self.drawn(row)
         if failed is not None:
             self._reopen(decision, offered, uncount)
         self._midway = False

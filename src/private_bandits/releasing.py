@@ -62,14 +62,17 @@ class Releasing(Learning):
         open_sums = self.private.episodes
         before = {key: open_sums[key] for key in whole.keys}
         carried_over = whole.carried_over
-        # Taken out first: whatever happens, these episodes do not go through the door twice.
-        for key, old in before.items():
-            following = self.open_episode(key, old.number + 1, len(old.weight_sums))
-            following.kept = carried_over
-            open_sums[key] = following
         try:
+            # Taken out first: whatever happens, these episodes do not go through the door twice.
+            for key, old in before.items():
+                following = self.open_episode(key, old.number + 1, len(old.weight_sums))
+                following.kept = carried_over
+                open_sums[key] = following
             return self.door.release(whole)
         except NoiseFailed:
+            # A signal handler that uses another agent may raise this too, after the draw: that is an interrupt.
+            if any(map(self.door.account.covers, whole.labels)):
+                raise RuntimeError("interrupted after a draw") from None
             open_sums.update(before)
             raise
 
@@ -106,10 +109,11 @@ class Releasing(Learning):
         failed: NoiseFailed | None = None
         for whole in ready:
             try:
-                self.drawn(self.release(whole))
+                row = self.release(whole)
             except NoiseFailed as error:
                 failed = error.with_traceback(None)
                 break
+            self.drawn(row)  # not above: what fails here fails after the draw
         if self.unlearned:
             self.settle()
         elif self._lasting:
