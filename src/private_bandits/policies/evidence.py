@@ -248,12 +248,7 @@ class _Search:
 
     def guess(self) -> Floats:
         """Return where the infimum would be, were all of it Gaussian."""
-        spread, other = (
-            arms.variance + 2.0 * arms.copies * arms.scale**2 + 0.25 / arms.rewards
-            for arms in (self.first, self.second)
-        )
-        part = other / np.maximum(spread + other, 1e-300)
-        return np.asarray(self.left + np.clip(part, 0.01, 0.99) * (self.right - self.left))
+        return _between(self.first, self.second, self.left, self.right)
 
     def crossing(self) -> Floats:
         """Where the tangents meet."""
