@@ -243,6 +243,8 @@ def test_verdicts_are_looked_for() -> None:
     assert settings == [0.1, 600]
     shown = call_here(*command.split(), "--delta", "0.01", "--rewards", "300").stdout
     assert "Verdicts with delta 0.1" in shown
+    refused = call_here("simulate", "--verdict", "2")
+    assert "verdict must lie strictly between 0 and 1, got 2.0" in refused.stderr
     refused = call_here("simulate", "--setting", "linear", "--verdict", "0.1")
     assert (refused.returncode, "--verdict is for --setting finite" in refused.stderr) == (2, True)
     refused = call_here("simulate", "--delta", "0.1")

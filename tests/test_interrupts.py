@@ -19,7 +19,7 @@ import pytest
 import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.bandit import Bandit
-from private_bandits.errors import AgentBusy, AgentClosed, ClosedDecision, PolicyFailed
+from private_bandits.errors import AgentBusy, AgentClosed, ClosedDecision, NoiseFailed, PolicyFailed
 from private_bandits.ledger import Release
 from private_bandits.ledger import ledger as ledger_module
 from private_bandits.policies.doubling import DoublingState
@@ -48,7 +48,12 @@ def handler_that_fails(agent: pb.Agent) -> None:
     pb.zCDP(0.0)
 
 
-STRIKES = [keyboard_interrupt, handler_that_closes, handler_that_fails]
+def handler_whose_noise_fails(agent: pb.Agent) -> None:
+    """A handler that uses another agent, which cannot draw its noise: this agent may have drawn its own."""
+    raise NoiseFailed("no noise")
+
+
+STRIKES = [keyboard_interrupt, handler_that_closes, handler_that_fails, handler_whose_noise_fails]
 ALONE = pb.AdaCUCB(1, pb.NoPrivacy())
 AGAIN = HeldAgain(1, pb.NoPrivacy(), every=1)
 HELD = [("0/1",), ("0/2", "0/1"), ("0/3", "0/2", "0/1"), ("0/4",)]
@@ -161,6 +166,40 @@ def test_an_interrupt_anywhere_in_a_durable_tell_loses_and_repeats_nothing(
             assert total == sum(rewards)
             if policy is AGAIN:
                 assert [tuple(row.episodes) for row in resumed.ledger] == HELD
+        if not cut:
+            break
+    assert not cut
+    assert at > 50
+
+
+@pytest.mark.usefixtures("old_objects_are_no_garbage")
+@pytest.mark.parametrize("strike", STRIKES)
+@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize("stride", [29, pytest.param(1, marks=FULL)])
+def test_an_interrupt_anywhere_in_finish_draws_no_sum_twice(
+    tmp_path: Path, durable: bool, stride: int, strike: Strike
+) -> None:
+    """Three sums wait, with noise: whatever anyone saw of them stays as it is, and each reward is in one release."""
+    for at in range(1, 5000, stride):
+        path = tmp_path / f"{at}.db" if durable else None
+        agent = pb.Agent(pb.AdaCIMED(3, pb.zCDP(1.0)), path=path)
+        for arm in (0, 1, 1, 2):
+            agent.tell(agent.ask(), 1.0, played=arm)
+        cut = cut_short(agent.finish, at, partial(strike, agent))
+        seen = shown(agent)
+        if path is not None:
+            del agent
+            gc.collect()
+            agent = pb.Agent.open(path)
+        elif seen is None:  # nothing of it is left: no release was seen, and none can be drawn again
+            continue
+        agent.finish()
+        after = [row.to_dict() for row in agent.ledger]
+        assert seen is None or after[: len(seen)] == seen, "a release was seen that is not kept"
+        assert sum(row.count for row in agent.ledger) == 4
+        labels = [label for row in agent.ledger for label in row.episodes]
+        assert len(labels) == len(set(labels)), "a sum was drawn twice"
+        agent.close()
         if not cut:
             break
     assert not cut

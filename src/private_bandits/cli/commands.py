@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from private_bandits import definitions as small
-from private_bandits.checks import large_number
+from private_bandits.checks import check_probability, large_number
 from private_bandits.cli.flags import (
     OF_BOUNDS,
     Beta,
@@ -168,6 +168,8 @@ def simulate(
     refuse_flags_of_other_settings(context, setting)
     refuse_flags_without_or_beside_table(context)
     large_number("seed", seed, least=0)
+    if verdict is not None:
+        check_probability("verdict", verdict)
     check_new_file(csv)
     usual = usual_scale(context)
     steps, repeats = parse_number("horizon", horizon or usual[0]), parse_number("runs", runs or usual[1])

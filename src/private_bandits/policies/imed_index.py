@@ -131,7 +131,9 @@ def costs_and_slopes(means: Floats, best: Floats, rewards: Floats, noise: Floats
     certain, noisy = below & (noise == 0.0), below & (noise > 0.0)
     if certain.any():
         p, q, n = means[certain].clip(0.0, 1.0), best[certain], rewards[certain]
-        found[:, certain] = n * _divergences(p, q), n * (q - p) / (q * (1.0 - q))
+        with np.errstate(divide="ignore", invalid="ignore"):  # p = q = 0: no ones were seen, the slope is n
+            slope = (1.0 - p) / (1.0 - q) - np.where(p > 0.0, p / q, 0.0)
+        found[:, certain] = n * _divergences(p, q), n * slope
     if noisy.any():
         found[:, noisy] = _noisy_costs(*(part[noisy] for part in (means, best, rewards, noise)))
     return found
