@@ -101,6 +101,8 @@ def cut_short(call: Callable[[], Any], at: int, strike: Callable[[], None]) -> b
         call()
     except (KeyboardInterrupt, pb.errors.PrivateBanditsError):
         pass
+    except RuntimeError as ended:  # what NoiseFailed becomes where there was noise already
+        assert str(ended) == "interrupted after a draw"
     finally:
         sys.settrace(None)
         gc.enable()
@@ -191,12 +193,13 @@ def test_an_interrupt_anywhere_in_finish_draws_no_sum_twice(
             del agent
             gc.collect()
             agent = pb.Agent.open(path)
-        elif seen is None:  # nothing of it is left: no release was seen, and none can be drawn again
+        if bandit_of(agent).ended is None:  # else it was in memory, and has ended: nothing is drawn any more
+            agent.finish()
+            assert sum(row.count for row in agent.ledger) == 4
+        elif seen is None:
             continue
-        agent.finish()
         after = [row.to_dict() for row in agent.ledger]
         assert seen is None or after[: len(seen)] == seen, "a release was seen that is not kept"
-        assert sum(row.count for row in agent.ledger) == 4
         labels = [label for row in agent.ledger for label in row.episodes]
         assert len(labels) == len(set(labels)), "a sum was drawn twice"
         agent.close()
