@@ -30,7 +30,7 @@ from private_bandits.storage.contract import Store, StoreFailed
 from private_bandits.storage.ownership import file_path
 from private_bandits.storage.resuming import AgentFile
 from private_bandits.verdict import Verdict, estimates_on, verdict_on
-from private_bandits.wiring import new_bandit, promise_kept, resumed_bandit
+from private_bandits.wiring import new_bandit, promise_of, resumed_bandit
 
 __all__ = ["Agent", "Decision", "bandit_of"]
 
@@ -323,12 +323,8 @@ class Agent:
 
         delta: 1e-6 unless given, or the budget's own.
         """
-        settings = self._bandit.settings
-        if delta is None:
-            delta = getattr(settings.policy.budget, "delta", 1e-6)
-        check_probability("delta", delta)
         spent: float = self._run(self._look, lambda: self._bandit.door.account.total)
-        return promise_kept(settings, self._bandit.door, spent, delta)
+        return promise_of(self._bandit.settings, self._bandit.door).guarantee(spent, delta)
 
     @property
     def ledger(self) -> Ledger:

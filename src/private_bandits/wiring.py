@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from private_bandits.arguments import encoded
 from private_bandits.bandit import Bandit
 from private_bandits.budget import Budget
+from private_bandits.checks import check_probability
 from private_bandits.errors import InvalidInput
 from private_bandits.guarantee import Guarantee, guarantee_for
 from private_bandits.ledger import Account
@@ -30,9 +32,7 @@ def door_for(settings: Settings, account: Account, noise: NoiseSource | None = N
     """Return the door for one reward's share of the budget. Refuses a policy that no door could serve."""
     policy, bounds = settings.run_policy, settings.reward_range
     _check_declared(policy)
-    budget: Budget = policy.budget
-    if settings.unit == "person" and settings.max_rewards_per_person is not None:
-        budget = budget.per_reward(settings.max_rewards_per_person, worth_of_a_person(settings))
+    budget = budget_of_a_reward(settings)
     served = policy.with_budget(budget)
     if (served.tree_levels, served.factor) != (policy.tree_levels, policy.factor):
         raise InvalidInput(
@@ -51,6 +51,19 @@ def door_for(settings: Settings, account: Account, noise: NoiseSource | None = N
         moments=moments,
         noise=noise,
     )
+
+
+def budget_of_a_reward(settings: Settings) -> Budget:
+    """Return one reward's share of the budget: all of it, unless the unit is a person with several rewards."""
+    budget: Budget = settings.run_policy.budget
+    if settings.unit == "person" and settings.max_rewards_per_person is not None:
+        return budget.per_reward(settings.max_rewards_per_person, worth_of_a_person(settings))
+    return budget
+
+
+def run_policy_of(settings: Settings) -> Policy[Any]:
+    """Return the policy that is run, with the budget of one reward."""
+    return settings.run_policy.with_budget(budget_of_a_reward(settings))
 
 
 def worth_of_a_person(settings: Settings) -> Fraction:
@@ -111,21 +124,51 @@ def resumed_bandit(kind: type[Bandit], stored: StoredBandit, noise: NoiseSource 
     return kind(settings, door, public, private, store), store
 
 
-def promise_kept(settings: Settings, door: Door, spent: float, delta: float) -> Guarantee:
-    """Return what is promised, and what is spent of it."""
-    limit = settings.max_rewards_per_person
-    return guarantee_for(
-        settings.policy.budget,
-        settings.unit,
-        limit,
-        spent,
-        delta,
-        worth=None if limit is None else worth_of_a_person(settings),
-        per_reward=door.budget.level,
-        private=door.secret,
-        joint=settings.policy.private_contexts,
-        seeded=not door.noise.secret,
-    )
+@dataclass(frozen=True)
+class Promise:
+    """The promise of an agent: its settings, and how much noise protects one reward.
+
+    Args:
+        settings: The settings of the agent.
+        per_reward: The promise for one reward, as rho or epsilon.
+        private: Whether there is noise that nobody can foresee.
+        seeded: Whether the noise comes from a seed.
+    """
+
+    settings: Settings
+    per_reward: float
+    private: bool
+    seeded: bool
+
+    def guarantee(self, spent: float, delta: float | None = None) -> Guarantee:
+        """Return what is promised, and what is spent of it.
+
+        Args:
+            spent: The cost of all releases to the reward that they cost most.
+            delta: The delta of (epsilon, delta); 1e-6 unless it is given, or the budget's own.
+        """
+        settings = self.settings
+        if delta is None:
+            delta = getattr(settings.policy.budget, "delta", 1e-6)
+        check_probability("delta", delta)
+        limit = settings.max_rewards_per_person
+        return guarantee_for(
+            settings.policy.budget,
+            settings.unit,
+            limit,
+            spent,
+            delta,
+            worth=None if limit is None else worth_of_a_person(settings),
+            per_reward=self.per_reward,
+            private=self.private,
+            joint=settings.policy.private_contexts,
+            seeded=self.seeded,
+        )
+
+
+def promise_of(settings: Settings, door: Door) -> Promise:
+    """Return the promise that a door keeps."""
+    return Promise(settings, door.budget.level, door.secret, not door.noise.secret)
 
 
 def _check_declared(policy: Policy[Any]) -> None:
