@@ -45,8 +45,7 @@ from private_bandits.policies import (
 )
 from private_bandits.simulation import Simulation, simulate
 from private_bandits.verdict import Verdict
-
-__version__ = "0.9.0"
+from private_bandits.version import __version__
 
 __all__ = [
     "DPIMED",
@@ -90,6 +89,7 @@ __all__ = [
     "Simulation",
     "TreeUCB",
     "Verdict",
+    "__version__",
     "errors",
     "optimal_design",
     "simulate",

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, overload
 
@@ -25,14 +27,19 @@ from private_bandits.offline.logs import Column, read_log
 from private_bandits.offline.warm_start import logged_rewards, required_columns
 from private_bandits.policies import Estimate, Policy, Prediction
 from private_bandits.policies.named_offer import Actions, without_names
+from private_bandits.public_view import view_of
 from private_bandits.state import Decision, DecisionCounts, Settings
 from private_bandits.storage.contract import Store, StoreFailed
-from private_bandits.storage.ownership import file_path
+from private_bandits.storage.ownership import file_path, waiting_for
 from private_bandits.storage.resuming import AgentFile
 from private_bandits.verdict import Verdict, estimates_on, verdict_on
+from private_bandits.version import __version__
 from private_bandits.wiring import new_bandit, promise_of, resumed_bandit
 
 __all__ = ["Agent", "Decision", "bandit_of"]
+
+Clock = Callable[[], float]
+"""Returns the time in seconds since 1970."""
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -70,12 +77,14 @@ class Agent:
         person then cost less together, and with unit="person" there is less noise (docs/guarantees.md).
     unit: what the budget is for, one "reward" or one "person"; the noise grows accordingly.
     seed: foreseeable noise for tests and studies; such an agent promises nothing.
-    give_up_after: a decision is given up once this many later ones were made.
+    give_up_after: a decision is given up once this many later ones were made; or, with a timedelta, once that time has
+        passed. Then a reward that is told later is refused.
     control: an arm, by its name or index, that a coin gives out: each decision plays it with probability control_share,
         and what the policy recommends otherwise (docs/using.md). Not for contextual policies.
     control_share: 0.2 if there is a control and nothing else is said.
     plan: the plan of the trial, as plain data. It is public, and the ledger begins with it (`ledger.opening`).
     noise: another source of noise than the exact one, for tests.
+    clock: returns the time in seconds since 1970, for tests; None: the system's clock.
 
     Guaranteed: everything that ask, estimates, guarantee and ledger show depends on rewards only through
     `Door.release` (docs/guarantees.md). May be used from several threads.
@@ -101,13 +110,14 @@ class Agent:
         max_rewards_per_person: int | None = None,
         unit: Unit = "reward",
         seed: int | None = None,
-        give_up_after: int | None = None,
+        give_up_after: int | timedelta | None = None,
         *,
         one_reward_per_episode: bool = False,
         control: int | str | None = None,
         control_share: float | None = None,
         plan: Any = None,
         noise: NoiseSource | None = None,
+        clock: Clock | None = None,
     ) -> None:
         settings = Settings(
             policy=policy,
@@ -120,34 +130,46 @@ class Agent:
             control=control,
             control_share=control_share,
         )
-        self._assemble(*new_bandit(self.bandit_type, settings, path, noise, plan))
+        self._assemble(*new_bandit(self.bandit_type, settings, path, noise, plan), clock)
+        self._publish(now=True)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, without_log: bool = False, noise: NoiseSource | None = None) -> Self:
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        wait: float = 0.0,
+        without_log: bool = False,
+        noise: NoiseSource | None = None,
+        clock: Clock | None = None,
+    ) -> Self:
         """Resume the agent whose state is in the file; it goes on as it would have.
 
         A release that the policy has not learned yet, because the process ended or the policy failed, is learned now:
         the stored one, never another draw. If the policy fails at it again, the agent can be read and says so.
 
+        wait: try for so many seconds, while another agent has the file open.
         without_log: open a file although its log (FILE-wal, which holds the latest writes until the file is closed) is
         lost or damaged, with what can be read. It may lose asks and tells since the last release, never a release.
 
         Raises: AgentBusy while another agent has the file open; AgentFileInvalid if the file is damaged.
         """
-        stored = AgentFile(file_path(path), without_log)
+        stored = waiting_for(lambda: AgentFile(file_path(path), without_log), wait)
         try:
             parts = resumed_bandit(cls.bandit_type, stored, noise)
             agent = cls.__new__(cls)
-            agent._assemble(*parts)
+            agent._assemble(*parts, clock)
             agent._resume(stored.policy_state, stored.learned)
+            agent._publish(now=True)
         except BaseException:
             stored.close()
             raise
         return agent
 
-    def _assemble(self, bandit: Bandit, store: Store) -> None:
+    def _assemble(self, bandit: Bandit, store: Store, clock: Clock | None) -> None:
         self._bandit = bandit
         self._store = store
+        self._clock = None if bandit.public.times is None else clock or time.time
         self._readable = True
         self._last_verdict: tuple[tuple[float, int, bool], Verdict] | None = None
         self._unlock()
@@ -398,6 +420,7 @@ class Agent:
         if not bandit.unfinished:
             with suppress(AgentClosed):  # what the policy made of its last release can be learned again
                 self._store.finish(bandit.public)
+            self._publish(now=True)
         self._end("was closed", readable=not bandit.unfinished)
 
     def __enter__(self) -> Self:
@@ -430,9 +453,12 @@ class Agent:
             self._busy = True
             try:
                 try:
+                    if self._clock is not None and not begun:
+                        self._give_up_late(self._clock())
                     found = work(one, two, three)
                     if self._bandit.unfinished and not begun:
                         self._commit()
+                        self._publish()
                 except BaseException as error:
                     caught = error
                 else:
@@ -442,6 +468,21 @@ class Agent:
             finally:
                 self._busy = False  # signals wait here
                 caught = None  # with the frames that it holds: one of them is this
+
+    def _give_up_late(self, now: float) -> None:
+        """Close the decisions that are out of time, and make that lasting by itself: what follows may be refused."""
+        self._bandit.now = int(now * 1e6)
+        self._bandit.give_up_late()
+        if self._bandit.unfinished:
+            self._commit()
+
+    def _publish(self, now: bool = False) -> None:
+        """Let whoever reads beside the owner see what changed. Everything in it is lasting by now."""
+        bandit = self._bandit
+        if bandit.ended is not None:
+            return  # its file may be another agent's by now
+        stamp = len(bandit.door.account), bandit.finished, bandit.failed
+        self._store.publish(stamp, lambda: view_of(bandit, len(self._store), __version__).to_dict(), now)
 
     def _look(self, look: Callable[[], T]) -> T:
         """Read what is public and lasting."""
@@ -493,6 +534,7 @@ class Agent:
             other.__context__ = other.__cause__ = None
             return other.with_traceback(None)
         bandit.unfinished = False
+        self._publish(now=True)
         self._end(str(bandit.failed), readable=True)
         return error
 

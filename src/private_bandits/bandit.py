@@ -43,7 +43,7 @@ LARGEST_KEY = 2**62
 _ENDED: dict[Ending, str] = {
     "told": "its reward was told before",
     "given_up": "it was given up",
-    "out_of_time": "it was given up, as give_up_after later decisions were made",
+    "out_of_time": "it was given up, as its reward had not come within give_up_after",
     "over_limit": "its reward was told before, and not taken, as its person had max_rewards_per_person",
     "dropped": "its reward was told before, and not taken, as the policy had no use for it",
 }
@@ -72,7 +72,9 @@ class Bandit(Releasing):
         self._waits = self.policy.waits_for == "all"
         self._prefix = f"{settings.token}-{public.generation}-"
         self._range, self._steps = settings.reward_range, door.grid.steps
-        self._give_up_after = settings.give_up_after
+        self._give_up_after = settings.give_up_after if isinstance(settings.give_up_after, int) else None
+        self.now = 0
+        """The time in microseconds since 1970. Whoever runs this sets it, where decisions are given up after a time."""
         # Not called where a policy leaves them as they are: these are the calls that everyone waits for.
         self._notes_arrivals = type(self.policy).arrive is not Policy.arrive
         self._takes_offers = type(self.policy).offer is not Policy.offer
@@ -94,8 +96,12 @@ class Bandit(Releasing):
             self.check_running()  # once more: the code of an argument's own type may have forked, or closed
         self.unfinished = self._lasting
         if count is None:
-            return self.decide(who, offered)
-        return [self.decide(who, offered) for _ in range(count)]
+            made: Decision | list[Decision] = self.decide(who, offered)
+        else:
+            made = [self.decide(who, offered) for _ in range(count)]
+        if self.public.times is not None:
+            self.records.timed(self.public.times.note(self.public.asked, self.now))
+        return made
 
     def decide(self, person: str | None, offered: Offer | None) -> Decision:
         """Make one decision, for the hash of a person, among the actions offered if they change."""
@@ -136,6 +142,22 @@ class Bandit(Releasing):
         oldest = self.records.numbered(self.public.asked - after)
         if oldest is not None:
             self._close(oldest, "out_of_time")
+
+    def give_up_late(self) -> None:
+        """Close the decisions that are out of time now. An agent that has ended, or is finished, keeps them."""
+        times, mark = self.public.times, None
+        if times is not None and self.ended is None and not (self.unfinished or self.finished):
+            mark = times.late(self.now)
+        if times is None or mark is None:
+            return
+        self.unfinished = True  # in memory too: a decision may not be closed in part
+        for number in range(times.handled + 1, mark[1] + 1):
+            late = self.records.numbered(number)
+            if late is not None:
+                self._close(late, "out_of_time")
+        times.drop(mark)
+        self.records.untimed(mark)
+        self.unfinished = self._lasting
 
     # Telling.
 

@@ -8,12 +8,14 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Literal, NamedTuple, Protocol
 from zlib import crc32
 
 from private_bandits.checks import whole_number
 from private_bandits.control import ControlCoin, checked_control
 from private_bandits.errors import AgentFileInvalid, InvalidInput
+from private_bandits.expiry import MICROSECOND, AskedTimes, Mark, microseconds
 from private_bandits.guarantee import Unit
 from private_bandits.ledger import Release
 from private_bandits.mechanism.episode import Episode
@@ -35,7 +37,8 @@ class Settings:
     max_rewards_per_person: int | None
     unit: Unit
     seed: int | None
-    give_up_after: int | None
+    give_up_after: int | timedelta | None
+    """The later decisions, or the time, after which a decision is given up."""
     one_reward_per_episode: bool = False
     """Whether a second reward of a person in an open episode is over the limit."""
     control: int | str | None = None
@@ -61,13 +64,7 @@ class Settings:
             raise InvalidInput(f"one_reward_per_episode must be True or False, got {self.one_reward_per_episode!r}")
         if self.one_reward_per_episode and self.max_rewards_per_person is None:
             raise InvalidInput("one_reward_per_episode needs max_rewards_per_person: without it nobody is asked for")
-        for name, least, most in (
-            ("max_rewards_per_person", 1, 1e9),
-            ("seed", 0, 2.0**62),
-            ("give_up_after", 1, math.inf),
-        ):
-            value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else whole_number(name, value, least, most))
+        self._check_numbers()
         control, share = checked_control(self.policy, self.control, self.control_share)
         object.__setattr__(self, "control", control)
         object.__setattr__(self, "control_share", share)
@@ -75,11 +72,26 @@ class Settings:
             if not re.fullmatch(f"[0-9a-f]{{{digits}}}", getattr(self, name)):
                 raise InvalidInput(f"{name} must be of {digits} hexadecimal digits")
 
+    def _check_numbers(self) -> None:
+        """Make whole numbers of those that are given as others, and refuse what is no number, or no span of time."""
+        limits = {"max_rewards_per_person": (1, 1e9), "seed": (0, 2.0**62), "give_up_after": (1, math.inf)}
+        if isinstance(self.give_up_after, timedelta):
+            microseconds("give_up_after", self.give_up_after)
+            del limits["give_up_after"]
+        for name, (least, most) in limits.items():
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else whole_number(name, value, least, most))
+
     @property
     def shown(self) -> dict[str, Any]:
         """The caller's choices, besides the policy."""
         bounds = (self.reward_range.low, self.reward_range.high)
         return {"reward_range": bounds} | {name: getattr(self, name) for name in _CHOSEN_SETTINGS}
+
+    @property
+    def give_up_time(self) -> int | None:
+        """The microseconds after which a decision is given up; None: not by time."""
+        return self.give_up_after // MICROSECOND if isinstance(self.give_up_after, timedelta) else None
 
     @property
     def coin(self) -> ControlCoin | None:
@@ -107,6 +119,8 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain data."""
         plain = {k: getattr(self, k) for k in _PLAIN_SETTINGS}
+        if self.give_up_time is not None:
+            plain["give_up_after"] = {_TIME: self.give_up_time}
         bounds = [self.reward_range.low, self.reward_range.high]
         return plain | {"policy": self.policy.to_dict(), "reward_range": bounds} | self._reuse_fingerprint()
 
@@ -129,6 +143,8 @@ class Settings:
         if not expected <= data.keys() <= expected | _LATER_SETTINGS | _REUSE:
             raise AgentFileInvalid("is damaged: its settings are not those of an agent")
         plain = {name: data[name] for name in _PLAIN_SETTINGS if name in data}
+        if isinstance(plain["give_up_after"], dict):
+            plain["give_up_after"] = whole_number(_TIME, plain["give_up_after"].get(_TIME), 1, 2.0**62) * MICROSECOND
         found = cls(policy=policy, reward_range=RewardRange.of(data["reward_range"]), **plain)
         for name, own in found._reuse_fingerprint().items():
             stored = data.get(name, own if name != "factor" else None)  # older files know no factors, and no people
@@ -146,6 +162,8 @@ _CHOSEN_SETTINGS = (
 _PLAIN_SETTINGS = (*_CHOSEN_SETTINGS, "token", "salt")
 _LATER_SETTINGS = {"one_reward_per_episode", "control", "control_share"}
 """Settings that files of earlier versions do not have: they are then as by default."""
+_TIME = "microseconds"
+"""Names a span of time in files."""
 _REUSE = {"tree_levels", "factor", "for_people"}
 
 
@@ -172,8 +190,7 @@ class OpenDecision(NamedTuple):
 
 Ending = Literal["told", "given_up", "out_of_time", "over_limit", "dropped"]
 """The ways in which a decision ends. Its reward was told and taken; or it was given up, as asked for or after
-`give_up_after` later decisions; or its reward was told and not taken, beyond the limit of its person, or dropped by the
-policy."""
+`give_up_after`; or its reward was told and not taken, beyond the limit of its person, or dropped by the policy."""
 
 
 @dataclass
@@ -229,6 +246,8 @@ class PublicState:
     asked: int = 0
     generation: int = 1
     ended: Endings = field(default_factory=Endings)
+    times: AskedTimes | None = None
+    """When decisions were made, where they are given up after a time."""
 
     def counts(self, still_open: int) -> DecisionCounts:
         """Return what became of all decisions."""
@@ -291,6 +310,12 @@ class Records(Protocol):
 
     def closed(self, decision: OpenDecision, ending: Ending) -> None:
         """Note that a decision was closed, and how."""
+
+    def timed(self, mark: Mark) -> None:
+        """Note by which time decisions up to a number were made."""
+
+    def untimed(self, mark: Mark) -> None:
+        """Forget the times up to this one: their decisions are closed."""
 
     def ending_of(self, number: int) -> Ending:
         """Return how a closed decision ended, if that was noted; "told" for all others."""

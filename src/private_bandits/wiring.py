@@ -13,6 +13,7 @@ from private_bandits.bandit import Bandit
 from private_bandits.budget import Budget
 from private_bandits.checks import check_probability
 from private_bandits.errors import InvalidInput
+from private_bandits.expiry import AskedTimes
 from private_bandits.guarantee import Guarantee, guarantee_for
 from private_bandits.ledger import Account
 from private_bandits.mechanism.composition import composition_for
@@ -95,6 +96,8 @@ def new_bandit(
     door.account = Account(opening=opening_text(settings, door, plan))
     served = policy.with_budget(door.budget)
     public = PublicState(served.start(bounds.low, bounds.high), Waiting(len(policy.arm_names)))
+    if settings.give_up_time is not None:
+        public.times = AskedTimes(settings.give_up_time)
     store: Store = MemoryStore(settings.token)
     if path is not None:  # last: what is refused leaves no file
         state = encoded(served.dump_state(public.policy))

@@ -225,7 +225,7 @@ def test_decisions_are_counted_by_how_they_ended_and_errors_say_it(kind: StoreKi
         "told before, and not taken, as its person": (over, "over_limit"),
         "it was given up$": (given_up, "given_up"),
         "told before, and not taken, as the policy": (dropped, "dropped"),
-        "it was given up, as give_up_after": (late, "out_of_time"),
+        "it was given up, as its reward had not come within give_up_after": (late, "out_of_time"),
     }
     for again in range(3 if kind.resume else 1):  # twice, as coming back writes too
         if again:

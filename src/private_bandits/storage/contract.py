@@ -18,7 +18,7 @@ the store; tests/storage runs over every one of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from private_bandits.errors import AgentClosed
@@ -70,6 +70,12 @@ class Store(Records, Protocol):
 
         Two things may wait for the next write: what the policy made of a release, which can be learned again from it,
         and, where the machine fails and not the process, decisions that no reward was told to.
+        """
+
+    def publish(self, stamp: object, view: Callable[[], Mapping[str, Any]], now: bool = False) -> None:
+        """Show the public view of the bandit to whoever reads it beside the owner, if there is such a place.
+
+        Called between changes. stamp: anything that differs after a release. now: whether it may not wait.
         """
 
     def finish(self, public: PublicState) -> None:

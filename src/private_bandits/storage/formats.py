@@ -51,6 +51,8 @@ SCHEMA = (
     *NEW_TABLES,
     PRESENCE,
 )
+TIMES = "CREATE TABLE times (time INTEGER PRIMARY KEY, number INTEGER NOT NULL, checksum INTEGER NOT NULL)"
+"""The times of decisions, in files of agents that give them up after a time. Other files have no such table."""
 COUNTED = {
     **dict.fromkeys(("decisions", "episodes", "kept", "ledger", "people"), CHECKED),
     **dict.fromkeys(("closed", "generations"), LOOKED_UP),
@@ -74,7 +76,9 @@ class Contents:
     releases: how many there are. learned: how many of them the policy's state has learned. ended: how decisions ended,
     as JSON. decisions, people: of older formats; in this one they are looked up one by one. open, waiting: how many
     decisions are open, in all and by action. texts: how many of them name a person, and how many have actions of their
-    own. with_log: whether it was read with its log. opening: what the chain of the ledger begins with, if it has one.
+    own. times: by which time decisions up to a number were made, if the file has such a table. oldest: the number of
+    the oldest decision that is open, or of the next one. with_log: whether it was read with its log. opening: what the
+    chain of the ledger begins with, if it has one.
     """
 
     version: int
@@ -95,6 +99,8 @@ class Contents:
     episodes: Hidden[list[Row]]
     kept: Hidden[list[Row]]
     people: Hidden[list[Row]]
+    times: list[Row] | None = None
+    oldest: int = 0
     opening: str | None = None
     with_log: bool = True
 
@@ -163,7 +169,8 @@ def _read_checked(connection: sqlite3.Connection, version: int) -> Contents:
             if before is not None and key <= before:  # a row out of order would not be found when it is looked up
                 raise AgentFileInvalid(f"is damaged: the rows of {table} are out of order")
             before = key  # looked up one by one later, and checked now
-    _check_total(connection, total, version)
+    timed = bool(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'times'").fetchall())
+    _check_total(connection, total, version, timed)
     decisions = f"SELECT {COLUMNS}, checksum FROM decisions ORDER BY number"  # noqa: S608
     return Contents(
         version=version,
@@ -183,6 +190,8 @@ def _read_checked(connection: sqlite3.Connection, version: int) -> Contents:
         episodes=Hidden(_rows(connection, "episodes", "key, private", "key")),
         kept=Hidden(_rows(connection, "kept", "key, number, label, private", "key, number")),
         people=Hidden([] if current else _rows(connection, "people", "person, rewards", "person")),
+        times=_rows(connection, "times", "time, number", "time") if timed else None,
+        oldest=connection.execute("SELECT coalesce(min(number), ? + 1) FROM decisions", (asked,)).fetchone()[0],
         opening=opening,
     )
 
@@ -201,10 +210,10 @@ def _table_info(connection: sqlite3.Connection, table: str) -> list[Row]:
     return connection.execute(f"PRAGMA table_info({table})").fetchall()
 
 
-def _check_total(connection: sqlite3.Connection, total: int, version: int) -> None:
-    """Refuse a file in which rows are missing, or from another time."""
+def _check_total(connection: sqlite3.Connection, total: int, version: int, timed: bool) -> None:
+    """Refuse a file in which rows are missing, or from another time. timed: whether it has times of decisions."""
     found = 0
-    for table in [name for name, since in COUNTED.items() if since <= version]:
+    for table in [name for name, since in COUNTED.items() if since <= version] + ["times"] * timed:
         own = FINGERPRINT if version >= LOOKED_UP and table == "decisions" else "0"
         query = f"SELECT coalesce(sum(checksum + {ROW} + {own}), 0) FROM {table}"  # noqa: S608
         found += connection.execute(query).fetchone()[0]

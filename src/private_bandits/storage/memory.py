@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+from private_bandits.expiry import Mark
 from private_bandits.ledger import Release
 from private_bandits.mechanism.episode import Episode
 from private_bandits.policies import Offer
@@ -93,6 +95,12 @@ class MemoryStore:
         """Note a release."""
         self._releases.append(row)
 
+    def timed(self, mark: Mark) -> None:
+        """The bandit has the times."""
+
+    def untimed(self, mark: Mark) -> None:
+        """The bandit has the times."""
+
     # Nothing outlives the process, so that there is nothing to write down.
 
     def summed(self, changed: Iterable[Episode]) -> None:
@@ -109,6 +117,9 @@ class MemoryStore:
 
     def commit(self, public: PublicState) -> None:
         """Every change is as lasting as it gets."""
+
+    def publish(self, stamp: object, view: Callable[[], Mapping[str, Any]], now: bool = False) -> None:
+        """Nobody reads beside the owner."""
 
     def finish(self, public: PublicState) -> None:
         """Nothing is pending."""

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import sqlite3
+import time
 import weakref
+from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from private_bandits.errors import AgentBusy, AgentClosed, AgentFileInvalid, AgentFileMissing, InvalidInput
 from private_bandits.storage.damage import database_failure
@@ -24,6 +27,8 @@ try:
     import fcntl
 except ImportError:  # not on Windows, where SQLite's own lock does not have the weakness below
     fcntl = None  # type: ignore[assignment]
+
+T = TypeVar("T")
 
 APPLICATION_ID = 0x50424E44  # "PBND" in the file's header
 
@@ -255,6 +260,27 @@ def is_locked(failure: Exception) -> bool:
 def busy(path: Path) -> AgentBusy:
     """Return the refusal of a file that another agent, or another program, has."""
     return AgentBusy(f"{path} is in use by another agent: close that one first, or end its process")
+
+
+def waiting_for(take: Callable[[], T], seconds: float) -> T:
+    """Return what `take` returns. While another agent has the file, try again for so many seconds."""
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
+        raise InvalidInput(f"wait must be a number of seconds of at least 0, got {seconds!r}")
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return take()
+        except AgentBusy as error:
+            left = until - time.monotonic()
+            if left <= 0:
+                if seconds:
+                    error.add_note(f"it was so for {seconds:g} seconds")
+                raise
+        time.sleep(min(RETRY, left))
+
+
+RETRY = 0.05
+"""Seconds between two tries to get a file that another agent has."""
 
 
 class _Lock:

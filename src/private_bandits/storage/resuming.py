@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from private_bandits.errors import AgentFileInvalid
+from private_bandits.expiry import stored_times
 from private_bandits.ledger import Release
 from private_bandits.policies.waiting import Waiting
 from private_bandits.state import PrivateState, PublicState
@@ -77,6 +78,7 @@ class AgentFile:
             asked=found.asked,
             generation=found.generation + 1,
             ended=load_endings(found),
+            times=stored_times(settings.give_up_time, found.times, found.oldest, found.asked),
         )
         self._decisions = OpenDecisions(settings, public.generation, found.open)
         if found.people.value and settings.max_rewards_per_person is None:

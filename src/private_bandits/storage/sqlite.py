@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from private_bandits.errors import AgentClosed, AgentFileExists, AgentFileInvalid, InvalidInput
+from private_bandits.expiry import Mark
 from private_bandits.ledger import Release
 from private_bandits.mechanism.episode import Episode
 from private_bandits.policies import Offer
@@ -28,6 +29,7 @@ from private_bandits.storage.ownership import (
     OwnedFile,
     make_private_file,
 )
+from private_bandits.storage.public_file import PublicFile
 from private_bandits.storage.reading import ledger_rows, releases_between
 from private_bandits.storage.rows import LedgerRows, StoredRow
 from private_bandits.storage.tables import (
@@ -81,6 +83,7 @@ class SqliteStore:
     ) -> None:
         self.path = path
         self._owned = owned
+        self.publish = PublicFile(path).publish
         self._settings, self._opening = settings, opening
         self._settings_checksum, self._chain_checksum = checksum("settings", settings), checksum("chain", opening)
         self._generation = generation
@@ -95,6 +98,8 @@ class SqliteStore:
         self._policy_row: tuple[int, str] | None = None  # what is still to be written of the policy
         self._arrivals: str | None = None
         self._kept: dict[int, tuple[Episode, ...]] = {}  # the earlier sums of each key that are in the file
+        self._timed: Mark | None = None
+        self._untimed: Mark | None = None
         self._folded = False  # whether a release of this call is in the file, with all that came before it
         self.forget()
 
@@ -111,7 +116,7 @@ class SqliteStore:
         store = cls(place, OwnedFile(place), text, opening, 1, decisions, LedgerRows(), Endings())
         try:
             refuse_damage(str(path), lambda: store._owned.connect(new=True))
-            store._initialise(state)
+            store._initialise(state, timed=settings.give_up_time is not None)
         except sqlite3.Error as error:
             store.close()
             raise InvalidInput(f"{path} cannot be written: {database_failure(error)}") from None
@@ -120,12 +125,12 @@ class SqliteStore:
             raise
         return store
 
-    def _initialise(self, state: str) -> None:
+    def _initialise(self, state: str, timed: bool) -> None:
         if self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise AgentFileExists(f"{self.path} exists: resume it with Agent.open({str(self.path)!r})")
         policy = (0, state)
         self._policy_checksum = checksum("policy", *policy)
-        tables = empty_tables(self._settings, self._opening)
+        tables = empty_tables(self._settings, self._opening, timed)
         self._run([*tables, inserted("policy", [policy])], 0, synchronous="FULL", owner=0)
         self._owned.fold_log()
 
@@ -146,8 +151,12 @@ class SqliteStore:
         self._total, self._arrivals = found.total, found.arrivals
         older = found.version < LOOKED_UP
         statements = self._new_tables(found) if older else self._chained_tables(found)
-        for table, rows in (("episodes", found.episodes), ("kept", found.kept)):
-            for row in rows.value:
+        for table, rows in (
+            ("episodes", found.episodes.value),
+            ("kept", found.kept.value),
+            ("times", found.times or []),
+        ):
+            for row in rows:
                 self._checksums[table, PLACES[table](row)] = checksum(table, *row)
         self._policy_checksum = checksum("policy", found.learned, found.policy)
         statements.append(self._put("generations", [(self._generation, found.asked)]))
@@ -284,6 +293,14 @@ class SqliteStore:
         self._released.append(row)
         self._rows.append(row)
 
+    def timed(self, mark: Mark) -> None:
+        """Note by which time decisions up to a number were made."""
+        self._timed = mark
+
+    def untimed(self, mark: Mark) -> None:
+        """Forget the times up to this one."""
+        self._untimed = mark
+
     def arrived(self, arrivals: str) -> None:
         """Note what arrived since the last release that the policy's encoded state has learned, as JSON."""
         self._arrivals = arrivals
@@ -327,6 +344,7 @@ class SqliteStore:
         self._people: dict[str, int] = {}
         self._places: dict[str, Mapping[int, int]] = {}
         self._policy_row = None
+        self._timed = self._untimed = None
 
     # Making it lasting.
 
@@ -398,6 +416,7 @@ class SqliteStore:
         if self._places:
             places = [(person, json.dumps(episodes)) for person, episodes in self._places.items()]
             statements.append(self._put("places", places))
+        statements += self._time_changes()
         self._ended = json.dumps(vars(public.ended))
         self._run(statements, public.asked, synchronous)
         self.forget()
@@ -417,6 +436,17 @@ class SqliteStore:
         ended = [(number, ending) for number, ending in decisions.closed.items() if ending != "told"]
         if ended:
             statements.append(self._put("closed", ended))
+        return statements
+
+    def _time_changes(self) -> list[Statement]:
+        """Write the latest time, and delete those whose decisions are closed."""
+        statements: list[Statement] = []
+        if self._untimed is not None:
+            gone = [place for place in self._checksums if place[0] == "times" and place[1] <= self._untimed[0]]
+            self._total -= total(self._checksums.pop(place) for place in gone)
+            statements.append(("DELETE FROM times WHERE time <= ?", Hidden([(self._untimed[0],)])))
+        if self._timed is not None:
+            statements.append(self._put("times", [self._timed]))
         return statements
 
     def _kept_changes(self, episode: Episode) -> list[Statement]:

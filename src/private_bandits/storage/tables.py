@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from operator import itemgetter
 
 from private_bandits.storage.damage import Hidden, checksum
-from private_bandits.storage.formats import FORMAT, NEW_TABLES, SCHEMA, Row
+from private_bandits.storage.formats import FORMAT, NEW_TABLES, SCHEMA, TIMES, Row
 from private_bandits.storage.ownership import APPLICATION_ID
 
 Statement = tuple[str, Hidden[list[Row]] | None]
@@ -16,7 +16,7 @@ Statement = tuple[str, Hidden[list[Row]] | None]
 UPDATE_AGENT = (
     "UPDATE agent SET asked = ?, generation = ?, arrivals = ?, ended = ?, total = ?, checksum = ? WHERE generation = ?"
 )
-CHANGING = ("episodes", "kept")
+CHANGING = ("episodes", "kept", "times")
 """Tables whose rows are replaced or deleted by the agent that wrote them, so that it remembers their checksums."""
 
 
@@ -34,6 +34,7 @@ INSERT = {
         "people": 3,
         "chain": 2,
         "places": 3,
+        "times": 3,
     }.items()
 }
 PLACES = {name: itemgetter(0, 2) if name == "kept" else itemgetter(0) for name in INSERT}
@@ -66,10 +67,10 @@ def chained_tables(opening: str) -> list[Statement]:
     return [*((statement, None) for statement in NEW_TABLES), version, inserted("chain", [(opening,)])]
 
 
-def empty_tables(settings: str, opening: str) -> list[Statement]:
-    """Make the tables of a new file."""
+def empty_tables(settings: str, opening: str, timed: bool = False) -> list[Statement]:
+    """Make the tables of a new file. timed: whether it holds the times of decisions."""
     return [
-        *((statement, None) for statement in SCHEMA),
+        *((statement, None) for statement in (*SCHEMA, *([TIMES] if timed else []))),
         (f"PRAGMA application_id = {APPLICATION_ID}", None),
         (f"PRAGMA user_version = {FORMAT}", None),
         inserted("settings", [(settings,)]),
