@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +20,6 @@ import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentBusy, AgentFileInvalid, AgentFileMissing, InvalidInput, PolicyFailed
 from private_bandits.public_view import PublicView, view_of
-from private_bandits.storage import public_file
 from private_bandits.storage.public_file import public_path, read_public_file
 from private_bandits.testing import offered
 from tests.support import ONE_OF_EACH_NOISE, policy_id
@@ -65,7 +65,7 @@ def test_it_is_written_at_once_after_a_release_and_otherwise_once_a_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [100.0]
-    monkeypatch.setattr(public_file.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     path = tmp_path / "agent.db"
     agent = pb.Agent(POLICY, path=path)
     assert seen(path).counts.asked == 0
