@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from private_bandits.arrays import Floats
-from private_bandits.experiments.show.palette import Colour
+from private_bandits.palette import Colour
 from private_bandits.experiments.show.pictures import Panel, Series
 
 Spec = dict[str, Any]
