@@ -22,17 +22,16 @@ from private_bandits.simulation.curve_panels import (
     panels_of,
     reading_of,
     short_name,
-    step_noun,
     title_of,
 )
 
 require(*PICTURE_NEEDS)
 
-import matplotlib as mpl
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+import matplotlib as mpl  # noqa: E402
+from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.lines import Line2D  # noqa: E402
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator  # noqa: E402
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +67,7 @@ def draw(result: Simulation, width: float = WIDE, words: bool = True) -> CurveFi
         FigureCanvasAgg(figure)
         grid = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         labels = [_panel(axes, panel, result, width) for axes, panel in zip(grid, panels, strict=True)]
-        grid[-1].set_xlabel(f"{step_noun(result)}s{', log scale' if result.horizon >= LONG else ''}")
+        grid[-1].set_xlabel("steps, log scale" if result.horizon >= LONG else "steps")
         if words:
             _words(figure, result, width)
         figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
@@ -120,7 +119,7 @@ def colours_of(result: Simulation) -> list[Colour]:
 
 def variable(colour: Colour) -> str:
     """Return the name of the page's variable for a colour."""
-    return f"--c{colour.light[1:]}"
+    return f"c{colour.light[1:]}"
 
 
 def _trimmed(text: str) -> str:
@@ -131,7 +130,7 @@ def _trimmed(text: str) -> str:
 
 def _recoloured(text: str, colours: Sequence[Colour]) -> str:
     """Replace colours within tags; a name that looks like a colour is text, and stays."""
-    names = {colour.light: f"var({variable(colour)})" for colour in colours}
+    names = {colour.light: f"var(--{variable(colour)})" for colour in colours}
     pattern = re.compile("|".join(names))
     return re.sub(r"<[^<>]+>", lambda tag: pattern.sub(lambda found: names[found[0]], tag[0]), text)
 
@@ -189,9 +188,7 @@ def _draw(axes: Axes, line: Line, stairs: bool) -> None:
             line.x, line.y, reach, color=line.colour.light, marker="o", ms=6, capsize=3, label=line.label, clip_on=False
         )
     elif stairs:
-        axes.plot(
-            line.x, line.y, color=line.colour.light, ls=style, lw=1.8, label=line.label, drawstyle="steps-post"
-        )
+        axes.plot(line.x, line.y, color=line.colour.light, ls=style, lw=1.8, label=line.label, drawstyle="steps-post")
     else:
         draw_line(axes, line.label, line.x, line.y, line.band, line.colour, line.dash)
 
@@ -209,7 +206,8 @@ def _place(axes: Axes, lines: Sequence[Line], texts: Sequence[Any]) -> None:
     low, high = axes.get_ylim()
     points = axes.get_position().height * axes.figure.get_figheight() * 72  # type: ignore[union-attr]
     ends = [(float(line.y[-1]) - low) / (high - low) for line in lines]
-    places = spread_out(ends, LABEL_SIZE * SPACING / points, 0.0, 1.0)
+    gap = LABEL_SIZE * SPACING / points
+    places = spread_out(ends, gap, 0.4 * gap, 1 - 0.4 * gap)
     for line, text, end, place in zip(lines, texts, ends, places, strict=True):
         text.set_y(place)
         style: Any = LINES[line.dash]

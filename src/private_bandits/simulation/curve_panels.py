@@ -31,6 +31,11 @@ def check_picture_path(path: str | Path) -> None:
     """Refuse a path that no picture can be written to, before anything is drawn."""
     if Path(path).suffix.lower() not in ENDINGS:
         raise InvalidInput(f"a picture must be a file of {', '.join(ENDINGS)}, got {Path(path).name!r}")
+    check_folder(path)
+
+
+def check_folder(path: str | Path) -> None:
+    """Refuse a file in a folder that does not exist."""
     if not Path(path).parent.is_dir():
         raise InvalidInput(f"the folder {Path(path).parent} does not exist: make it first")
 
@@ -69,12 +74,7 @@ def title_of(result: Simulation) -> str:
     """Return in plain words what the picture shows."""
     who = next(iter(result.policies)) if len(result.policies) == 1 else f"{len(result.policies)} policies"
     what = "Right recommendations" if result.labelled else "Regret"
-    return f"{what} of {short_name(who, 60)} over {counted(result.horizon, step_noun(result))}"
-
-
-def step_noun(result: Simulation) -> str:
-    """Return what a step is called: on a table it is a person, or rather a row."""
-    return "recommendation" if result.labelled else "step"
+    return f"{what} of {short_name(who, 60)} over {counted(result.horizon, 'step')}"
 
 
 def reading_of(result: Simulation) -> str:

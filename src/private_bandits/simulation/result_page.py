@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from private_bandits.pages import render
 from private_bandits.simulation.curve_figure import NARROW, WIDE, colours_of, svg_image, svg_of, variable
-from private_bandits.simulation.curve_panels import note_of, reading_of, step_noun, title_of
-from private_bandits.simulation.in_words import percent, result_of, short_budget, short_number
+from private_bandits.simulation.curve_panels import note_of, reading_of, short_name, title_of
+from private_bandits.simulation.in_words import counted, percent, result_of, short_budget, short_number
 from private_bandits.version import __version__
 
 if TYPE_CHECKING:
@@ -22,10 +22,13 @@ REGRET = (
     "Regret is what was missed: the mean reward of the best recommendation minus that of the one that was made, summed "
     "over all steps. Less is better."
 )
-SHARE = "A recommendation is right if it is the label of its row. Regret is the number of wrong ones."
+SHARE = (
+    "Each step recommends a label for a row of the table, drawn at random. It is right if it is the label of that row. "
+    "Regret is the number of wrong recommendations."
+)
 VERDICTS = (
-    "A verdict names the best arm as soon as the releases allow it. Shares are of all runs. Numbers of decisions are of "
-    "the runs in which a verdict fell."
+    "A verdict names the best arm as soon as the releases allow it. Shares are of all runs. Numbers of decisions are "
+    "of the runs in which a verdict fell."
 )
 LONG_TEXT = 160
 """Letters of a setting from which on it is folded."""
@@ -47,7 +50,7 @@ REGRETS = (
     Column("99% of runs below", "regret_p99"),
     Column("worst run", "regret_max"),
 )
-SHARES = (Column("right", "share_right", percent), Column("± error", "share_right_stderr", percent))
+SHARES = (Column("right", "share_right", percent), Column("standard error", "share_right_stderr", percent))
 FALLEN = (
     Column("runs with a verdict", "verdict_share", percent),
     Column("wrong verdicts", "verdict_wrong", percent),
@@ -98,7 +101,7 @@ def page(result: Simulation) -> str:
 def in_a_notebook(result: Simulation) -> str:
     """Return a short table and the picture."""
     rows = [
-        (row["name"], short_budget(policy.budget), result_of(row), short_number(row["regret_max"]))
+        (short_name(row["name"], 40), short_budget(policy.budget), result_of(row), short_number(row["regret_max"]))
         for row, policy in zip(result.summary(), result.policies.values(), strict=True)
     ]
     return render(
@@ -112,7 +115,7 @@ def in_a_notebook(result: Simulation) -> str:
 
 
 def _tables(result: Simulation) -> list[FigureTable]:
-    end = f"at the end, after {result.horizon:,} {step_noun(result)}{'' if result.horizon == 1 else 's'}"
+    end = f"at the end, after {counted(result.horizon, 'step')}"
     found = [FigureTable.of(f"Regret {end}", "", REGRETS, result)]
     if result.labelled:
         table: Any = result.environment

@@ -24,9 +24,9 @@ from private_bandits.plain_data import csv_text, json_number
 from private_bandits.policies import Policy
 from private_bandits.progress import Report
 from private_bandits.progress import progress as progress_bar
-from private_bandits.simulation.arrivals import PROMPT, Arrivals, world_with
 from private_bandits.simulation import in_words
-from private_bandits.simulation.curve_panels import PAGE_NEEDS, PICTURE_NEEDS, check_picture_path
+from private_bandits.simulation.arrivals import PROMPT, Arrivals, world_with
+from private_bandits.simulation.curve_panels import PAGE_NEEDS, PICTURE_NEEDS, check_folder, check_picture_path
 from private_bandits.simulation.engines import Engine, engine_for
 from private_bandits.simulation.verdicts import Verdicts
 from private_bandits.simulation.workers import compute
@@ -178,8 +178,10 @@ class Simulation:
 
         Raises:
             MissingExtra: matplotlib or jinja2 is not installed.
+            InvalidInput: The folder does not exist.
         """
         require(*PAGE_NEEDS)
+        check_folder(path)
         from private_bandits.simulation import result_page
 
         target = Path(path)
