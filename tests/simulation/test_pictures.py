@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 import private_bandits as pb
 from private_bandits.errors import InvalidInput
@@ -34,7 +33,7 @@ def simulated(
     return pb.simulate(policies, world, horizon, runs, progress=False, **more)
 
 
-def lines_of(figure: Figure, panel: int = 0) -> dict[str, Line2D]:
+def lines_of(figure: Figure, panel: int = 0) -> dict[str, Any]:
     return {str(line.get_label()): line for line in figure.axes[panel].lines if line.get_gid() != "leader"}
 
 
@@ -98,10 +97,10 @@ def test_lines_and_bands_are_what_was_simulated() -> None:
         np.testing.assert_array_equal(lines[name].get_xdata(), result.checkpoints)
         np.testing.assert_allclose(lines[name].get_ydata(), curve.mean(axis=0))
         reach = 2 * curve.std(axis=0, ddof=1) / math.sqrt(result.runs)
-        corners = band.get_paths()[0].vertices
+        corners: Any = np.asarray(band.get_paths()[0].vertices)
         for step, low, high in zip(result.checkpoints, curve.mean(0) - reach, curve.mean(0) + reach, strict=True):
-            ends = corners[corners[:, 0] == step][:, 1]  # type: ignore[index, call-overload]
-            assert (float(ends.min()), float(ends.max())) == (pytest.approx(low), pytest.approx(high))
+            ends: Any = corners[corners[:, 0] == step][:, 1]
+            assert (ends.min(), ends.max()) == (pytest.approx(low), pytest.approx(high))
     axes = figure.axes[0]
     assert (axes.get_xscale(), axes.get_xlabel()) == ("log", "steps, log scale")
     assert axes.get_ylabel() == "mean regret (units of reward)"
