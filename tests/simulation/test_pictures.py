@@ -18,7 +18,7 @@ from private_bandits.errors import InvalidInput
 from private_bandits.palette import policy_colour, rho_colour
 from private_bandits.picture_style import spread_out
 from private_bandits.simulation import curve_figure
-from private_bandits.simulation.curve_panels import panels_of, title_of
+from private_bandits.simulation.curve_panels import panels_of, short_names, title_of
 from tests.commands import call_here
 from tests.experiments.show.browser import opened, running_browser
 
@@ -120,6 +120,20 @@ def test_twelve_policies_have_twelve_signs_and_room() -> None:
 
 def test_equal_lines_have_names_apart() -> None:
     assert_no_overlap(simulated({name: pb.AdaCIMED(2, pb.NoPrivacy()) for name in "abcdef"}, 50, 1).plot())
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["a", "b"], ["a", "b"]),
+        (["a long name", "b long name"], ["a long…", "b long…"]),
+        (["long name a", "long name b"], ["long…e a", "long…e b"]),
+        (["one long x name", "one long y name"], ["1: one…", "2: one…"]),
+        (["a long name", "best"], ["a long…", "best"]),
+    ],
+)
+def test_short_names_can_be_told_apart(names: list[str], expected: list[str]) -> None:
+    assert short_names(names, 8) == expected
 
 
 def test_budgets_have_the_colour_of_their_rho_where_nothing_else_differs() -> None:

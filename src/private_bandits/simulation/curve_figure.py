@@ -21,7 +21,7 @@ from private_bandits.simulation.curve_panels import (
     note_of,
     panels_of,
     reading_of,
-    short_name,
+    short_names,
     title_of,
 )
 
@@ -162,13 +162,13 @@ def _panel(axes: Axes, panel: CurvePanel, result: Simulation, width: float) -> l
     else:
         axes.set_ylim(*_limits(panel.lines))
         axes.yaxis.set_major_formatter("{x:,.6g}")
-    most = 26 if width > NARROW else 18
+    names = short_names([str(line.label) for line in panel.lines], 34 if width > NARROW else 18)
     return [
         axes.text(
-            1 + 1.4 * GAP, 0.5, f"{short_name(line.label, most)}  {line.end}", transform=axes.transAxes, va="center",
+            1 + 1.4 * GAP, 0.5, f"{name}  {line.end}", transform=axes.transAxes, va="center",
             fontsize=LABEL_SIZE, color=INK.light, parse_math=False,
         )
-        for line in panel.lines
+        for name, line in zip(names, panel.lines, strict=True)
     ]  # fmt: skip
 
 

@@ -100,6 +100,26 @@ def short_name(name: object, most: int) -> str:
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
+def short_names(names: Sequence[str], most: int) -> list[str]:
+    """Return names that are cut where they are too long, and that can still be told apart.
+
+    They lose their ends, else their middles; where neither tells them apart, they are numbered in their order.
+
+    >>> short_names(["my policy, rho 0.1", "my policy, rho 1.0"], 12)
+    ['my pol…o 0.1', 'my pol…o 1.0']
+    """
+    ends = [short_name(name, most) for name in names]
+    for found in (ends, [_without_middle(name, most) for name in names]):
+        if len(set(found)) == len(set(names)):
+            return found
+    return [f"{number}: {short_name(name, most - 4)}" for number, name in enumerate(names, 1)]
+
+
+def _without_middle(name: str, most: int) -> str:
+    line = " ".join(name.split())
+    return line if len(line) <= most else f"{line[: most // 2]}…{line[len(line) - (most - 1) // 2 :]}"
+
+
 Sign = tuple[Colour, str]
 """Colour and dash of a line."""
 
