@@ -274,6 +274,8 @@ def test_the_page_has_all_figures(tmp_path: Path) -> None:
     assert shown == pytest.approx([row[name] for name in names], rel=1e-3)
     assert cells[5] == f"{row['verdict_share']:.1%}"
     assert "10% of rewards missing" in text
+    line = panels_of(result)[0].lines[0]
+    assert text.count(f'd="M0 4H30" style="stroke: var(--{curve_figure.variable(line.colour)})') == 2  # a row each
     assert text == result.report(tmp_path / "out.html").read_text(encoding="utf-8")
     assert set(re.findall(r'https?://[^" ]*', text)) == {"http://www.w3.org/1999/xlink", "http://www.w3.org/2000/svg"}
 

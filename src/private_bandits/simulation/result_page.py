@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from private_bandits.pages import render
 from private_bandits.simulation.curve_figure import NARROW, WIDE, colours_of, svg_image, svg_of, variable
-from private_bandits.simulation.curve_panels import note_of, reading_of, short_name, title_of
+from private_bandits.simulation.curve_panels import note_of, panels_of, reading_of, short_name, title_of
 from private_bandits.simulation.in_words import counted, percent, result_of, short_budget, short_number
 from private_bandits.version import __version__
 
@@ -30,6 +30,8 @@ VERDICTS = (
     "A verdict names the best arm as soon as the releases allow it. Shares are of all runs. Numbers of decisions are "
     "of the runs in which a verdict fell."
 )
+DASHES = {"solid": "none", "dash": "8 3", "dashdot": "8 2.5 1.6 2.5", "dot": "2 2.5"}
+"""Dashes of the lines in the tables, as in the picture."""
 LONG_TEXT = 160
 """Letters of a setting from which on it is folded."""
 
@@ -93,6 +95,7 @@ def page(result: Simulation) -> str:
         narrow=svg_of(result, NARROW),
         colours={variable(colour): colour for colour in colours_of(result)},
         tables=_tables(result),
+        signs=[(variable(line.colour), DASHES[line.dash]) for line in panels_of(result)[0].lines],
         settings={name: text for name, text in _settings(result).items() if len(text) <= LONG_TEXT},
         folded={name: text for name, text in _settings(result).items() if len(text) > LONG_TEXT},
     )
