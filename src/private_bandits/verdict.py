@@ -27,7 +27,7 @@ CONDITIONS = (
     "an arm's rewards are drawn from one distribution, independently of each other and of other arms' rewards",
     "whether and when a reward arrives does not depend on its value",
     "who gets which arm does not depend on the person",
-    "how long a log to start from is was not chosen by looking at its rewards",
+    "the length of a log to start from was not chosen by looking at its rewards",
 )
 """What a verdict on finite arms assumes. Nothing is assumed of when one looked or stopped."""
 LINEAR_CONDITIONS = (

@@ -38,6 +38,11 @@ class DPIMED(RunningSumPolicy):
     """
 
     name: ClassVar[str] = "dp-imed"
+    in_words: ClassVar[str] = (
+        "Each arm is judged by how hard it is to believe, from what was released, that it is as good as the "
+        "best one. The arm of which that is easiest to believe is given, and an arm that was seldom given "
+        "gets some preference. So arms that look bad are given less and less often."
+    )
     chooses_late = True
 
     def index(self, means: Floats, counts: Floats, step: Any, width: float) -> Floats:
