@@ -352,11 +352,11 @@ class Agent:
     def statement(self, delta: float = 0.05, *, written: str | None = None) -> Statement:
         """Return the statement of the trial, for a board: `print` it, or write its `html()` to a file.
 
-        It says what was tried, what became of each decision, what was found, and what is promised. It is made of what is
-        public, and costs nothing.
+        It says what was tried, what became of each decision, what was found, and what is promised. It is made of what
+        is public, and costs nothing.
 
         Args:
-            delta: The probability with which the intervals may fail, and the verdict. Choose it before the first reward.
+            delta: The probability with which the intervals may fail, and the verdict. Chosen before the first reward.
             written: The date that it bears; None: now.
         """
         date = written or f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"

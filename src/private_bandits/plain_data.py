@@ -10,7 +10,6 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-
 _JOINERS = "\u200c\u200d"
 """Several scripts write words with them."""
 
