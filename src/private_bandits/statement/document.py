@@ -98,9 +98,7 @@ class Statement:
         found = []
         if not facts.guarantee.private:
             why = "its noise comes from a seed" if facts.settings.seed is not None else "it adds no noise"
-            found.append(
-                f"THIS TRIAL PROMISES NO PRIVACY: {why}. Nothing that it shows of real people may be published."
-            )
+            found.append(f"THIS TRIAL PROMISES NO PRIVACY: {why}. Publish nothing that it shows of real people.")
         if facts.failed is not None:
             found.append(f"THE METHOD FAILED. {facts.failed}. No means and no verdict can be shown.")
         return found

@@ -51,10 +51,11 @@ def sum_of(found: list[Group]) -> str:
 def flow(facts: Facts) -> Chapter:
     """Say what became of all decisions."""
     asked = facts.counts.asked
+    often = "once" if asked == 1 else f"{whole(asked)} times"
     words = [
-        f"The program was asked {'once' if asked == 1 else f'{whole(asked)} times'} what to give to a participant. Each "
-        "time is one decision. Somebody who came twice counts twice, and so do outcomes from before the trial that it "
-        "may have begun with. Every decision is in exactly one of these groups:"
+        f"The program was asked {often} what to give to a participant. Each time is one decision. Somebody who came "
+        "twice counts twice, and so do outcomes from before the trial that it may have begun with. Every decision is in "
+        "exactly one of these groups:"
     ]
     return Chapter("Participant flow", words, "flow", after=[_released(facts)])
 

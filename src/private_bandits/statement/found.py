@@ -9,6 +9,11 @@ from private_bandits.statement.numbers import Figures, chance, named, several, w
 MOST_ARMS = 200
 """Arms that are shown, at most: those of the largest means."""
 
+PAIRS = "How much better one arm is than another, with intervals that are right together, as above:"
+UNKNOWN = (
+    "Nothing was released yet, so nothing is known of any arm. The first release comes when enough outcomes were told."
+)
+
 
 def found(facts: Facts) -> Chapter:
     """Say what is known of each arm."""
@@ -23,9 +28,7 @@ def found(facts: Facts) -> Chapter:
             "together with its outcome."
         )
     elif not facts.releases:
-        words = [
-            "Nothing was released yet, so nothing is known of any arm. The first release comes when enough outcomes were told."
-        ]
+        words = [UNKNOWN]
     else:
         shown = True
         after = [_intervals(facts), _forgotten(facts)]
@@ -49,8 +52,8 @@ def _intervals(facts: Facts) -> str:
         condition = "the outcomes of an arm have the same mean at all times"
     many = " (for these arms: of all that have left until then)" if linear else ""
     return (
-        f"\"Outcomes\" says how many are in an arm's mean{many}. The interval is where the arm's true mean is, noise and "
-        f"chance included. All intervals are right together, on every day and however often anybody looks, but for a "
+        f"\"Outcomes\" says how many are in an arm's mean{many}. The interval is where the arm's true mean is, noise "
+        f"and chance included. All intervals are right together, on every day and however often anybody looks, but for a "
         f"probability of at most {chance(facts.delta)}, provided that {condition}."
     )
 
@@ -60,8 +63,8 @@ def _forgotten(facts: Facts) -> str:
     if left_out <= 0 or facts.policy.setting == "linear":
         return ""
     return (
-        f"Of the {whole(facts.released)} outcomes that were released, {whole(facts.used)} are in these means. The other "
-        f"{whole(left_out)} are in earlier releases, which this method does not use any more."
+        f"Of the {whole(facts.released)} outcomes that were released, {whole(facts.used)} are in these means. The "
+        f"other {whole(left_out)} are in earlier releases, which this method does not use any more."
     )
 
 
@@ -75,8 +78,8 @@ def verdict(facts: Facts) -> Chapter:
     if told.winner is None:
         yet = "" if facts.finished else " yet"
         words = [
-            f"No arm can be called the best{yet}. That does not mean that the arms are equal. It means that the outcomes "
-            "do not tell them apart surely enough."
+            f"No arm can be called the best{yet}. That does not mean that the arms are equal. It means that the "
+            "outcomes do not tell them apart surely enough."
         ]
     else:
         words = [f"{named(told.winner)} is the best arm."]
@@ -86,10 +89,7 @@ def verdict(facts: Facts) -> Chapter:
     )
     words.append("This is right under these conditions:")
     points, pairs = [sentence(_as_outcomes(condition)) for condition in told.conditions], _pairs(facts)
-    after = (
-        ["How much better one arm is than another, with intervals that are right together, as above:"] if pairs else []
-    )
-    return Chapter(title, words, points=points, after=after, rows=pairs)
+    return Chapter(title, words, points=points, after=[PAIRS] if pairs else [], rows=pairs)
 
 
 def _as_outcomes(condition: str) -> str:

@@ -22,8 +22,8 @@ def promise(facts: Facts) -> Chapter:
     words = [
         f"Suppose that somebody wants to find out {_secret(facts)}, and thinks that two possibilities are equally "
         f"likely. They know everything else: all other outcomes, {others}. They see all that is ever {seen}, and have "
-        f"unlimited time and computers. Their best guess is right at most {times_in_100(told.guessed_right)}. A coin is "
-        "right 50 times in 100.",
+        f"unlimited time and computers. Their best guess is right at most {times_in_100(told.guessed_right)}. A coin "
+        "is right 50 times in 100.",
         "The promise is kept for however long the trial runs, however often anybody looks, and whatever anybody does "
         "with what was published.",
         _unit(facts),
@@ -37,8 +37,10 @@ def _secret(facts: Facts) -> str:
     joint, limit = facts.policy.private_contexts, facts.settings.max_rewards_per_person
     if facts.guarantee.unit == "reward" or limit is None:
         return "one description and its outcome" if joint else "one outcome of one participant"
-    each = "description and outcome" if joint else "outcome"
-    return f"everything that one person told (at most {several(limit, each, 'descriptions and outcomes' if joint else '')})"
+    many = (
+        several(limit, "description and outcome", "descriptions and outcomes") if joint else several(limit, "outcome")
+    )
+    return f"everything that one person told (at most {many})"
 
 
 def _unit(facts: Facts) -> str:
@@ -77,13 +79,13 @@ def _figures(told: Guarantee, joint: bool) -> list[tuple[str, str]]:
 
 
 PUBLIC = (
-    "That a person took part, when, what the person was given, and whether an outcome was told are no secrets here. None "
-    "of these, and not the range of outcomes either, may be chosen after seeing an outcome."
+    "That a person took part, when, what the person was given, and whether an outcome was told are no secrets here. "
+    "None of these, and not the range of outcomes either, may be chosen after seeing an outcome."
 )
 PUBLIC_JOINT = (
-    "That a person took part and when, and whether an outcome was told, are no secrets here. None of these, and not the "
-    "range of outcomes either, may be chosen after seeing an outcome. What is recommended for a person may tell of that "
-    "person's own description: it is for those who serve that person, and not to be published."
+    "That a person took part and when, and whether an outcome was told, are no secrets here. None of these, and not "
+    "the range of outcomes either, may be chosen after seeing an outcome. What is recommended for a person may tell of "
+    "that person's own description: it is for those who serve that person, and not to be published."
 )
 TRUSTED = (
     "Those who run the program are trusted. Whoever can read its memory, or its file, can see sums of outcomes that no "
@@ -99,7 +101,9 @@ FINDINGS = (
     "says something of each person who is given it. No method can prevent that."
 )
 BEST = "Nothing is promised about how many participants are given the best arm."
-SEVERAL = "Somebody who tells several outcomes is not promised that all of them together are protected as well as a single one."
+SEVERAL = (
+    "Somebody who tells several outcomes is not promised that all of them are protected together as well as one is."
+)
 NONE = "Privacy is not promised at all, as is said above."
 
 

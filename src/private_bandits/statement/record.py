@@ -44,8 +44,8 @@ def _start(facts: Facts) -> str:
     chained = facts.opening.get("chained")
     if chained is None:
         return (
-            "The head at the start stands for all settings and for the plan. It was known before the first outcome, and "
-            "should be the one that was handed out then."
+            "The head at the start stands for all settings and for the plan. It was known before the first outcome, "
+            "and should be the one that was handed out then."
         )
     return (
         f"An earlier version wrote the first {several(chained['rows'], 'release')} of this ledger, and they were put "

@@ -61,8 +61,8 @@ def _outcomes(facts: Facts) -> str:
     bounds = facts.settings.reward_range
     figures = Figures(bounds)
     return (
-        f"Each outcome is a number from {figures.plain(bounds.low)} to {figures.plain(bounds.high)}; more is better. An "
-        "outcome outside of this range counts as the nearest end of it. The range was fixed before the first outcome."
+        f"Each outcome is a number from {figures.plain(bounds.low)} to {figures.plain(bounds.high)}; more is better. "
+        "An outcome outside of this range counts as the nearest end of it. The range was fixed before the first outcome."
     )
 
 
