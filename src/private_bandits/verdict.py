@@ -17,11 +17,14 @@ from private_bandits.arrays import Floats
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.mechanism.rewards import RewardRange
+from private_bandits.pages import in_notebook
 from private_bandits.policies import Estimate, Policy
 from private_bandits.policies.evidence import ArmEvidence, declared, intervals_of, relative_costs
 
 _TRIALS, _CLOSE = 40, 1e-5
 """Leads tried for the end of a difference's interval, at most, and how close it has to be, in reward ranges."""
+_SHOWN = 21
+"""Pairs of arms that a notebook shows, at most: of seven arms, all."""
 
 CONDITIONS = (
     "an arm's rewards are drawn from one distribution, independently of each other and of other arms' rewards",
@@ -83,6 +86,9 @@ class Verdict:
         if self.winner is None:
             return f"No arm can be called the best, with an error probability of {self.delta:g}."
         return f"{self.winner} is the best arm. Such a verdict is wrong with a probability of at most {self.delta:g}."
+
+    def _repr_html_(self) -> str | None:
+        return in_notebook("private_bandits", "verdict.html", verdict=self, most=_SHOWN)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain data."""

@@ -53,8 +53,8 @@ def _intervals(facts: Facts) -> str:
     many = " (for these arms: of all that have left until then)" if linear else ""
     return (
         f"\"Outcomes\" says how many are in an arm's mean{many}. The interval is where the arm's true mean is, noise "
-        f"and chance included. All intervals are right together, on every day and however often anybody looks, but for a "
-        f"probability of at most {chance(facts.delta)}, provided that {condition}."
+        f"and chance included. All intervals are right together, on every day and however often anybody looks, but for "
+        f"a probability of at most {chance(facts.delta)}, provided that {condition}."
     )
 
 

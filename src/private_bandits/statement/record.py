@@ -32,11 +32,11 @@ def record(facts: Facts) -> Chapter:
         "program is closed.",
         _start(facts),
     ]
-    return Chapter("Settings, and how to check this statement", words, after=after, rows=rows, code=[_command(facts)])
+    return Chapter("Settings, and how to check this statement", words, after=after, rows=rows, code=_command(facts))
 
 
-def _command(facts: Facts) -> str:
-    return f"private-bandits verify ledger.jsonl --head {facts.head}"
+def _command(facts: Facts) -> list[str]:
+    return ["private-bandits verify ledger.jsonl \\", f"    --head {facts.head}"]
 
 
 def _start(facts: Facts) -> str:

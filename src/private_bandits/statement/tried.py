@@ -49,10 +49,10 @@ def _arms(facts: Facts) -> str:
 def _coin(facts: Facts) -> str:
     settings = facts.settings
     if settings.control is None or settings.control_share is None:
-        return "How an arm is chosen: " if facts.policy.arm_names else "How an option is chosen: "
+        return "How an arm is chosen. " if facts.policy.arm_names else "How an option is chosen. "
     kind = "a coin, which is foreseeable here," if settings.seed is not None else "a coin that nobody can foresee"
     return (
-        f"How an arm is chosen: first {kind} is tossed. With a probability of {chance(settings.control_share)} the "
+        f"How an arm is chosen. First {kind} is tossed. With a probability of {chance(settings.control_share)} the "
         f"participant is given the control arm, {named(str(settings.control))}. Otherwise it is as follows. "
     )
 
@@ -62,7 +62,7 @@ def _outcomes(facts: Facts) -> str:
     figures = Figures(bounds)
     return (
         f"Each outcome is a number from {figures.plain(bounds.low)} to {figures.plain(bounds.high)}; more is better. "
-        "An outcome outside of this range counts as the nearest end of it. The range was fixed before the first outcome."
+        "An outcome outside of this range counts as its nearest end. The range was fixed before the first outcome."
     )
 
 
