@@ -35,7 +35,6 @@ class Facts:
         delta: The probability that the intervals fail, and that the verdict does.
         estimates: Each arm's mean with its interval; empty where there are no fixed arms, or the policy failed.
         verdict: Which arm is best; None where there are no fixed arms, or the policy failed.
-        differences: Of each pair of arms, where there are few.
         guarantee: The promise.
         releases: The number of rows of the ledger.
         released: The number of outcomes in them.
@@ -54,7 +53,6 @@ class Facts:
     delta: float
     estimates: list[Estimate]
     verdict: Verdict | None
-    differences: list[Difference]
     guarantee: Guarantee
     releases: int
     released: int
@@ -70,6 +68,12 @@ class Facts:
     def plan(self) -> Any:
         """The plan that the ledger begins with, if there is one."""
         return self.opening.get("plan")
+
+    @property
+    def differences(self) -> list[Difference]:
+        """How much better one arm is than another, for each pair of arms, where there are few."""
+        few = self.verdict is not None and len(self.policy.arm_names) <= MOST_PAIRED
+        return self.verdict.differences if self.verdict is not None and few else []
 
     @property
     def unreleased(self) -> int:
@@ -107,8 +111,6 @@ class Facts:
 
 def facts_of(view: PublicView, delta: float, written: str) -> Facts:
     """Take the facts from a view. Nothing of them changes when the bandit goes on."""
-    verdict = view.verdict(delta)
-    few = len(view.policy.arm_names) <= MOST_PAIRED
     return Facts(
         written=written,
         version=view.version,
@@ -120,8 +122,7 @@ def facts_of(view: PublicView, delta: float, written: str) -> Facts:
         counts=view.counts,
         delta=delta,
         estimates=view.estimates(delta),
-        verdict=verdict,
-        differences=verdict.differences if verdict is not None and few else [],
+        verdict=view.verdict(delta),
         guarantee=view.guarantee(),
         releases=view.releases,
         released=view.released,

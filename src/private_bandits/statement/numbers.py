@@ -88,10 +88,11 @@ class Figures:
         return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
     def _written(self, value: float, rounding: str) -> str:
-        found = Decimal(value).quantize(Decimal(1).scaleb(self._exponent), rounding) + 0  # no minus before a zero
+        found = Decimal(value).quantize(Decimal(1).scaleb(self._exponent), rounding)
+        found = found if found else abs(found)  # no minus before a zero
         if self._exponent >= -_MOST_DIGITS and abs(value) < _LARGEST_WRITTEN_OUT:
             return f"{found:,f}"
-        return f"{found:e}"
+        return f"{found:e}" if found else "0"
 
 
 def named(name: str) -> str:

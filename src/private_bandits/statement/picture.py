@@ -12,7 +12,9 @@ from private_bandits.statement.numbers import Figures
 
 MOST_MARKS = 5
 """Marks of the scale, at most: as many as fit on a phone."""
-_EDGE = 4.0
+_LONG = 9
+"""Characters of a number on the scale. If one has more, only the two ends have numbers."""
+_EDGE = 8.0
 """Per cent of the width that stay free on either side."""
 
 
@@ -64,7 +66,10 @@ class Scale:
         """The marks of the scale, from left to right."""
         count = round((self._high - self._low) / self._step)
         values = [self._low + number * self._step for number in range(count + 1)]
-        return [Mark(self.at(value), self._figures.plain(value)) for value in values]
+        texts = [self._figures.plain(value) for value in values]
+        if max(map(len, texts)) > _LONG:
+            texts[1:-1] = [""] * (count - 1)
+        return [Mark(self.at(value), text) for value, text in zip(values, texts, strict=True)]
 
 
 def _step(least: float) -> float:

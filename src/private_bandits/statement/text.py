@@ -14,13 +14,15 @@ from private_bandits.statement.picture import ArmRow, arm_rows
 
 WIDTH = 80
 _INDENT = 2
+_LEAST_ROOM = 16
+"""Columns that a table leaves to the names of arms, at least."""
 _NAMES = 24
 """Columns of the names of rows."""
 
 
 def plain_text(title: str, lines: list[str], marks: list[str], chapters: list[Chapter], facts: Facts) -> str:
     """Return the statement. lines: below the title. marks: what nobody may overlook."""
-    found = [title, "=" * len(title), *lines]
+    found = [title, "=" * len(title), *(part for line in lines for part in wrapped(line, WIDTH))]
     for mark in marks:
         found += ["", *(f"! {line}" for line in wrapped(mark, WIDTH - 2))]
     for number, chapter in enumerate(chapters, 1):
@@ -65,13 +67,23 @@ def _arms(rows: list[ArmRow]) -> Iterator[str]:
     heads = ("outcomes", "mean", "interval")
     cells = [(whole(row.rewards), row.mean, row.interval) for row in rows]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-    room = max(WIDTH - sum(widths) - 2 * len(widths) - _INDENT, 8)
+    room = WIDTH - sum(widths) - 2 * len(widths) - _INDENT
+    if room < _LEAST_ROOM:
+        yield from _arms_below_each_other(rows)
+        return
     names = [wrapped(_label(row), room) for row in rows]
     room = max(cell_len(line) for lines in (["arm"], *names) for line in lines)
     yield _line("arm", room, heads, widths)
     for lines, values in zip(names, cells, strict=True):
         yield _line(lines[0], room, values, widths)
         yield from (f"{' ' * _INDENT}{line}" for line in lines[1:])
+
+
+def _arms_below_each_other(rows: list[ArmRow]) -> Iterator[str]:
+    """The same where numbers are too long for a table."""
+    for row in rows:
+        yield from _hanging("  ", _label(row))
+        yield from _hanging("      ", f"outcomes: {whole(row.rewards)}, mean: {row.mean}, interval: {row.interval}")
 
 
 def _label(row: ArmRow) -> str:
