@@ -248,6 +248,20 @@ ACTS = st.lists(
 )
 
 
+def act_on(agent: pb.Agent, act: str, number: int) -> None:
+    waiting = agent.open_decisions
+    if act == "ask":
+        agent.ask(person=f"p{number % 4}")
+    elif act == "many":
+        agent.tell_many([(decision, 1.0) for decision in waiting[:5]])
+    elif act == "finish" and number > 40:
+        agent.finish()
+    elif waiting and act == "give_up":
+        agent.give_up(waiting[0])
+    elif waiting and act in ("tell", "played"):
+        agent.tell(waiting[-1], 0.5, played=1 if act == "played" else None)
+
+
 @settings(max_examples=25, deadline=None)
 @given(ACTS, st.sampled_from([1, 2]), st.booleans())
 def test_counts_add_up_after_any_sequence(
@@ -259,23 +273,11 @@ def test_counts_add_up_after_any_sequence(
         policy = pb.AdaCHalving(4, pb.zCDP(5.0), rewards=16)
     agent = pb.Agent(policy, path=path, max_rewards_per_person=limit, give_up_after=9)
     for number, act in enumerate(acts):
-        waiting = agent.open_decisions
         if act == "again":
             agent.close()
             agent = pb.Agent.open(path)
-        elif agent.finished:
-            continue
-        elif act == "ask":
-            agent.ask(person=f"p{number % 4}")
-        elif act == "many":
-            agent.tell_many([(decision, 1.0) for decision in waiting[:5]])
-        elif act == "finish":
-            if number > 40:
-                agent.finish()
-        elif waiting and act == "give_up":
-            agent.give_up(waiting[0])
-        elif waiting:
-            agent.tell(waiting[-1], 0.5, played=1 if act == "played" else None)
+        elif not agent.finished:
+            act_on(agent, act, number)
     check(agent, agent.statement(0.1))
     assert agent.statement(0.1, written=WHEN).text == statement_of(seen(agent), 0.1, WHEN).text
     agent.close()
