@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -71,12 +72,10 @@ def test_what_cannot_be_shown_is_told_in_one_line(tmp_path: Path) -> None:
     shown = call_here("show", str(path))  # as a file of an earlier version
     assert shown.returncode == 2
     assert "open it once with Agent.open" in " ".join(shown.stderr.split())
-    with pytest.raises(AgentFileInvalid, match="cannot read"):
-        PublicFile(path).publish(0, lambda: {"format": 1})
-        show_path(path)
-    with pytest.raises(AgentFileInvalid, match=r"trial\.db-public has the form 2"):
-        PublicFile(path).publish(0, lambda: {"format": 2})
-        show_path(path)
+    for form, words in ((1, "cannot read"), (2, r"trial\.db-public has the form 2")):
+        PublicFile(path).publish(form, partial(dict, format=form))
+        with pytest.raises(AgentFileInvalid, match=words):
+            show_path(path)
 
 
 def test_a_policy_whose_module_is_not_imported_is_named(tmp_path: Path) -> None:
