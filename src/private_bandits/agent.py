@@ -360,7 +360,8 @@ class Agent:
             written: The date that it bears; None: now.
         """
         date = written or f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-        return self._run(self._look, lambda: statement_of(self._view(), delta, date))
+        found: Statement = self._run(self._look, lambda: statement_of(self._view(), delta, date))
+        return found
 
     @property
     def ledger(self) -> Ledger:
@@ -422,7 +423,8 @@ class Agent:
 
     def _repr_html_(self) -> str | None:
         with suppress(PrivateBanditsError):  # in the middle of a call, or at an end after which nothing may be read
-            return self._run(self._look, lambda: card_of(self._view(), repr(self)))
+            found: str | None = self._run(self._look, lambda: card_of(self._view(), repr(self)))
+            return found
         return None
 
     # Its life.

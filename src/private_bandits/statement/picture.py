@@ -12,8 +12,8 @@ from private_bandits.statement.numbers import Figures
 
 MOST_MARKS = 5
 """Marks of the scale, at most: as many as fit on a phone."""
-_LONG = 9
-"""Characters of a number on the scale. If one has more, only the two ends have numbers."""
+_SHORT, _LONG = 6, 9
+"""Characters of a number on the scale. If one has more, every second mark has a number, or only both ends."""
 _EDGE = 8.0
 """Per cent of the width that stay free on either side."""
 
@@ -67,8 +67,9 @@ class Scale:
         count = round((self._high - self._low) / self._step)
         values = [self._low + number * self._step for number in range(count + 1)]
         texts = [self._figures.plain(value) for value in values]
-        if max(map(len, texts)) > _LONG:
-            texts[1:-1] = [""] * (count - 1)
+        longest = max(map(len, texts))
+        every = count if longest > _LONG else 2 if longest > _SHORT else 1
+        texts = [text if number % every == 0 else "" for number, text in enumerate(texts)]
         return [Mark(self.at(value), text) for value, text in zip(values, texts, strict=True)]
 
 
