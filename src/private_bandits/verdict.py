@@ -34,7 +34,7 @@ CONDITIONS = (
 )
 """What a verdict on finite arms assumes. Nothing is assumed of when one looked or stopped."""
 LINEAR_CONDITIONS = (
-    "the mean reward of an action is linear in it",
+    "the mean reward of an action is linear in it: the sum of the numbers that describe it, each times a fixed weight",
     "which actions were played, and which rewards arrived, does not depend on rewards that were not yet released",
 )
 """What a verdict on linear actions assumes."""

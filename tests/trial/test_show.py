@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -16,6 +17,8 @@ from private_bandits.policies import POLICIES
 from private_bandits.storage.public_file import PublicFile, public_path
 from private_bandits.trial.show import show_path
 from tests.commands import call_here
+
+FILES = sorted((Path(__file__).parents[1] / "storage" / "files").glob("*.db"))
 
 
 def made(path: Path) -> pb.Agent:
@@ -76,6 +79,20 @@ def test_what_cannot_be_shown_is_told_in_one_line(tmp_path: Path) -> None:
         PublicFile(path).publish(form, partial(dict, format=form))
         with pytest.raises(AgentFileInvalid, match=words):
             show_path(path)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_files_of_earlier_versions_are_shown_once_an_agent_has_opened_them(file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    shutil.copy(file, path)
+    with pytest.raises(AgentFileMissing):
+        show_path(path)
+    with pb.Agent.open(path) as agent:
+        own = agent.statement()
+        if len(agent.ledger):
+            assert "Nothing vouches for what was before that day." in " ".join(own.text.split())
+    assert undated(show_path(path).text) == undated(own.text)
+    assert own.html()
 
 
 def test_a_policy_whose_module_is_not_imported_is_named(tmp_path: Path) -> None:

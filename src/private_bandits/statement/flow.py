@@ -54,8 +54,8 @@ def flow(facts: Facts) -> Chapter:
     often = "once" if asked == 1 else f"{whole(asked)} times"
     words = [
         f"The program was asked {often} what to give to a participant. Each time is one decision. Somebody who came "
-        "twice counts twice, and so do outcomes from before the trial that it may have begun with. Every decision is "
-        "in exactly one of these groups:"
+        "twice counts twice. Outcomes from before the trial, if it began with any, count as decisions too. Every "
+        "decision is in exactly one of these groups:"
     ]
     return Chapter("Participant flow", words, "flow", after=[_released(facts)])
 

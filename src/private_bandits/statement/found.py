@@ -50,9 +50,9 @@ def _intervals(facts: Facts) -> str:
     condition = "the mean of an arm follows from the numbers that describe it, as the method assumes"
     if not linear:
         condition = "the outcomes of an arm have the same mean at all times"
-    many = " (for these arms: of all that have left until then)" if linear else ""
+    count = "how many, of all arms together, an arm's mean comes from" if linear else "how many are in an arm's mean"
     return (
-        f"\"Outcomes\" says how many are in an arm's mean{many}. The interval is where the arm's true mean is, noise "
+        f'"Outcomes" says {count}. The interval is where the arm\'s true mean is, noise '
         f"and chance included. All intervals are right together, on every day and however often anybody looks, but for "
         f"a probability of at most {chance(facts.delta)}, provided that {condition}."
     )
@@ -75,6 +75,8 @@ def verdict(facts: Facts) -> Chapter:
         if facts.failed is not None:
             return Chapter(title, ["The method failed, so no verdict can be drawn."])
         return Chapter(title, ["There are no fixed arms, so none of them can be called the best."])
+    if len(facts.policy.arm_names) == 1:
+        return Chapter(title, ["There is only one arm, so there is none to compare it with."])
     if told.winner is None:
         yet = "" if facts.finished else " yet"
         words = [
@@ -94,7 +96,7 @@ def verdict(facts: Facts) -> Chapter:
 
 def _as_outcomes(condition: str) -> str:
     """The library speaks of rewards where a trial speaks of outcomes."""
-    return condition.replace("reward", "outcome")
+    return condition.replace("a reward", "an outcome").replace("reward", "outcome")
 
 
 def _pairs(facts: Facts) -> list[tuple[str, str]]:

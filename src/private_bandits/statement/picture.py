@@ -91,7 +91,7 @@ def arm_rows(facts: Facts, scale: Scale | None = None) -> list[ArmRow]:
 def _row(facts: Facts, found: Estimate, scale: Scale) -> ArmRow:
     figures = Figures(facts.settings.reward_range)
     control = found.arm == facts.settings.control
-    best = facts.verdict is not None and facts.verdict.action == found.action
+    best = len(facts.estimates) > 1 and facts.verdict is not None and facts.verdict.action == found.action
     if found.mean is None:
         return ArmRow(found.arm, control, best, found.rewards, "not known", "not known")
     mean, interval = figures.near(found.mean), figures.interval(found.low, found.high)

@@ -18,10 +18,12 @@ def promise(facts: Facts) -> Chapter:
         return Chapter(TITLE, [told.words])
     joint = facts.policy.private_contexts
     seen = "shown of this trial to anyone but that person" if joint else "published of this trial"
-    others = "who took part and when" if joint else "who took part, when, and what each of them was given"
+    others = "outcomes, who took part, when, and what each of them was given"
+    if joint:
+        others = "outcomes and descriptions, and who took part when"
     words = [
         f"Suppose that somebody wants to find out {_secret(facts)}, and thinks that two possibilities are equally "
-        f"likely. They know everything else: all other outcomes, {others}. They see all that is ever {seen}, and have "
+        f"likely. They know everything else: all other {others}. They see all that is ever {seen}, and have "
         f"unlimited time and computers. Their best guess is right at most {times_in_100(told.guessed_right)}. A coin "
         "is right 50 times in 100.",
         "The promise is kept for however long the trial runs, however often anybody looks, and whatever anybody does "
@@ -67,13 +69,14 @@ def _figures(told: Guarantee, joint: bool) -> list[tuple[str, str]]:
     pure = isinstance(told.budget, PureDP)
     symbol, notion = ("epsilon", "pure DP") if pure else ("rho", "zCDP")
     kept = f"joint {symbol}-{notion}" if joint else f"{symbol}-Interactive {notion}"
+    one = "one description and its outcome" if joint else "one outcome"
     lines = [
-        ("promised", f"{told.budget} for one {'outcome' if told.unit == 'reward' else told.unit}"),
+        ("promised", f"{told.budget} for {one if told.unit == 'reward' else 'one person'}"),
         ("kept as", f"{kept} with {symbol} = {rounded_up(told.promised, 6)}"),
         ("as (epsilon, delta)", f"epsilon = {rounded_up(told.epsilon)}, delta = {told.delta:g}"),
     ]
     if told.per_person is not None:
-        lines.append(("one outcome", f"{symbol} = {rounded_up(told.per_reward, 6)}"))
+        lines.append((one, f"{symbol} = {rounded_up(told.per_reward, 6)}"))
         lines.append(("one person", f"{symbol} = {rounded_up(told.per_person, 6)}"))
     return lines
 
