@@ -83,9 +83,13 @@ def check(agent: pb.Agent, statement: Statement) -> None:
 def test_every_policy_has_a_statement_at_every_time(policy: Policy[Any]) -> None:
     agent = pb.Agent(policy)
     play(agent, 80)
-    check(agent, agent.statement(0.1, written=WHEN))
+    early, same = (agent.statement(0.1, written=WHEN) for _ in range(2))
+    check(agent, early)
+    play(agent, 40)
     agent.finish()
+    assert same.text == early.text  # which was made before the trial went on
     statement = agent.statement(0.1, written=WHEN)
+    assert statement.text != early.text
     check(agent, statement)
     assert "closed" in statement.text
     agent.close()

@@ -81,9 +81,9 @@ class AdaCIMED(GeometricPolicy[ImedState]):
     name: ClassVar[str] = "adac-imed"
     source: ClassVar[str] = "not published; the index without noise: Honda and Takemura 2015, Non-Asymptotic Analysis"
     in_words: ClassVar[str] = (
-        "Each arm is judged by how hard it is to believe, from what was released, that it is as good as the "
-        "best one. The arm of which that is easiest to believe is given, and an arm that was seldom given "
-        "gets some preference. So arms that look bad are given less and less often."
+        "For each arm the program asks how hard it would be to believe, after all that was released, that this arm is "
+        "as good as the best one. The arm of which that is easiest to believe is given; arms that were seldom given get "
+        "some preference. So arms that look bad are given less and less often."
     )
     waits_for = "none"
     state_type: ClassVar[type[Any]] = ImedState

@@ -10,8 +10,8 @@ from private_bandits.statement.facts import Facts
 from private_bandits.statement.found import MOST_ARMS
 from private_bandits.statement.numbers import Figures
 
-MOST_MARKS = 5
-"""Marks of the scale, at most: as many as fit on a phone."""
+MOST_MARKS = 6
+"""Marks of the scale, about: as many as fit on a phone."""
 _SHORT, _LONG = 6, 9
 """Characters of a number on the scale. If one has more, every second mark has a number, or only both ends."""
 _EDGE = 8.0
