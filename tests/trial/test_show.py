@@ -49,6 +49,21 @@ def test_it_shows_what_the_owner_shows_while_it_runs_and_after_it_ended(tmp_path
     assert "The trial is closed" in call_here("show", str(path)).stdout
 
 
+def test_a_reviewer_can_run_what_the_statement_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    agent = made(tmp_path / "trial.db")
+    agent.ledger.to_jsonl("ledger.jsonl")
+    text = show_path("trial.db").text
+    found = re.search(r"^    private-bandits (verify [^\\]+)\\\n +(--head \S+)$", text, re.MULTILINE)
+    first = re.search(r"head at the start +(\S+)", text)
+    assert found
+    assert first
+    for words in (f"{found[1]} {found[2]}", f"{found[1]} --head {first[1]}"):
+        assert call_here(*words.split()).returncode == 0
+    assert call_here(*f"{found[1]} --head {first[1][:-1]}x".split()).returncode == 1
+    agent.close()
+
+
 def test_the_page_and_the_facts(tmp_path: Path) -> None:
     path = tmp_path / "trial.db"
     agent = made(path)
