@@ -55,7 +55,7 @@ def test_a_reviewer_can_run_what_the_statement_says(tmp_path: Path, monkeypatch:
     agent.ledger.to_jsonl("ledger.jsonl")
     text = show_path("trial.db").text
     found = re.search(r"^    private-bandits (verify [^\\]+)\\\n +(--head \S+)$", text, re.MULTILINE)
-    first = re.search(r"head at the start +(\S+)", text)
+    first = re.search(r"head at the start +(0-\S+)", text)
     assert found
     assert first
     for words in (f"{found[1]} {found[2]}", f"{found[1]} --head {first[1]}"):
