@@ -51,6 +51,9 @@ def test_the_page_on_a_phone_on_a_desk_and_on_paper(trial: str, browser: Any, tm
         dots = page.evaluate("[...document.querySelectorAll('circle')].map(c => c.getBoundingClientRect().left)")
         assert len(dots) == sum(found.mean is not None for found in agent.estimates())
         assert all(0 < left < width for left in dots)
+        words = page.inner_text("body")
+        assert all(f"{row['rewards']:,}" in words for row in agent.statement().to_dict()["estimates"])
+        assert f"= {agent.counts.asked}" in words
         paper = page.pdf(format="A4")
         page.emulate_media(media="print", color_scheme="dark")
         assert page.evaluate("getComputedStyle(document.querySelector('.pb-statement')).color") == "rgb(0, 0, 0)"

@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +26,9 @@ from private_bandits.policies import Policy
 from private_bandits.policies.base import Combination
 from private_bandits.public_view import PublicView
 from private_bandits.statement import Statement, statement_of
+from private_bandits.statement.facts import facts_of
 from private_bandits.statement.numbers import Figures
+from private_bandits.statement.picture import Scale, arm_rows
 from private_bandits.statement.text import WIDTH
 from private_bandits.testing import offered
 from tests.support import ONE_OF_EACH_NOISE, OTHER_BUDGETS, policy_id
@@ -217,6 +220,30 @@ def test_many_arms() -> None:
     page = many.statement().html()
     assert page.count('<th scope="row">') == 200
     assert "the 200 arms of the largest means, of 300" in page
+
+
+@pytest.mark.parametrize("bounds", [(0, 1), (-5, 5), (1e6, 1e6 + 1e-3), (0, 1e100), (0, 3e7)])
+def test_the_picture_is_to_scale(bounds: tuple[float, float]) -> None:
+    agent = pb.Agent(pb.AdaCUCB(3, pb.zCDP(5.0)), reward_range=bounds)
+    low, high = bounds
+    for step in range(900):
+        agent.tell(agent.ask(), low + (high - low) * float(step % 3 == 0))
+    facts = facts_of(agent._view(), 0.1, WHEN)
+    scale = Scale(facts)
+    places, values = [], []
+    for row, found in zip(arm_rows(facts, scale), facts.estimates, strict=True):
+        places += [float(place[:-1]) for place in (row.left, row.middle, row.right)]
+        values += [found.low, found.mean, found.high]
+    numbered = [mark for mark in scale.marks if mark.text]
+    assert 2 <= len(numbered) <= 7
+    places += [float(mark.at[:-1]) for mark in numbered]
+    values += [float(mark.text.replace(",", "")) for mark in numbered]
+    parts = (np.array(values, dtype=float) - low) / (high - low)
+    slope, start = np.polyfit(parts, places, 1)
+    assert slope > 80
+    assert np.abs(start + slope * parts - places).max() < 0.2  # per cent of the width
+    assert min(places) >= 0
+    assert max(places) <= 100
 
 
 def test_deltas_that_are_none_are_refused() -> None:
