@@ -69,7 +69,12 @@ def rounded_up(value: float, digits: int = 4) -> str:
 
 
 class Figures:
-    """Writes outcomes to a thousandth of their range, or better."""
+    """Writes outcomes to a thousandth of their range, or better.
+
+    >>> figures = Figures(RewardRange(0.0, 10.0))
+    >>> figures.near(4.996), figures.plain(5.0), figures.interval(0.1299, 9.8701)
+    ('5.00', '5', '0.12 to 9.88')
+    """
 
     def __init__(self, bounds: RewardRange) -> None:
         self._exponent = math.floor(math.log10(bounds.width)) - 3
