@@ -115,6 +115,7 @@ NEED_NONE = {
     "definitions": [],
     "bounds": [],
     "verify ledger.jsonl": [],
+    "show agent.db": [],
     "reproduce --figure tables": ["--horizon", "1000"],
 }
 """Commands that the core can do."""
@@ -155,7 +156,9 @@ def test_a_process_that_never_had_the_packages_refuses_alike(tmp_path: Path, cal
 
 @pytest.mark.parametrize("words", NEED_NONE)
 def test_the_core_does_without_extras(words: str, tmp_path: Path) -> None:
-    pb.Agent(pb.AdaCIMED(2, pb.zCDP(1))).ledger.to_jsonl(tmp_path / "ledger.jsonl")  # for who reads one
+    agent = pb.Agent(pb.AdaCIMED(2, pb.zCDP(1)), path=tmp_path / "agent.db")  # for who reads one
+    agent.ledger.to_jsonl(tmp_path / "ledger.jsonl")
+    agent.close()
     done = call(tmp_path, [*words.split(), *NEED_NONE[words]])
     assert done.returncode == 0, done.stderr
     assert done.stdout
@@ -189,6 +192,7 @@ FUNCTIONS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "audit_all": ("scipy", lambda folder: audit_all([of_policy(POLICY)])),
     "audit_policy": ("scipy", lambda folder: audit_policy(POLICY)),
     "html": ("jinja2", lambda folder: html([])),
+    "statement": ("jinja2", lambda folder: pb.Agent(POLICY).statement().html()),
     "clopper_pearson": ("scipy", lambda folder: clopper_pearson(1, 2, 0.1)),
     "plot": ("matplotlib", lambda folder: SIMULATED.plot(folder / "a.png")),
     "page, jinja2": ("jinja2", lambda folder: SIMULATED.report(folder / "a.html")),

@@ -44,6 +44,7 @@ from private_bandits.policies import (
     TreeUCB,
 )
 from private_bandits.simulation import Simulation, simulate
+from private_bandits.statement import Statement
 from private_bandits.verdict import Verdict
 from private_bandits.version import __version__
 
@@ -87,6 +88,7 @@ __all__ = [
     "ReplayResult",
     "ShariffSheffet",
     "Simulation",
+    "Statement",
     "TreeUCB",
     "Verdict",
     "__version__",

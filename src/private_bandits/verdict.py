@@ -17,21 +17,24 @@ from private_bandits.arrays import Floats
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.mechanism.rewards import RewardRange
+from private_bandits.pages import in_notebook
 from private_bandits.policies import Estimate, Policy
 from private_bandits.policies.evidence import ArmEvidence, declared, intervals_of, relative_costs
 
 _TRIALS, _CLOSE = 40, 1e-5
 """Leads tried for the end of a difference's interval, at most, and how close it has to be, in reward ranges."""
+_SHOWN = 21
+"""Pairs of arms that a notebook shows, at most: of seven arms, all."""
 
 CONDITIONS = (
     "an arm's rewards are drawn from one distribution, independently of each other and of other arms' rewards",
     "whether and when a reward arrives does not depend on its value",
     "who gets which arm does not depend on the person",
-    "how long a log to start from is was not chosen by looking at its rewards",
+    "the length of a log to start from was not chosen by looking at its rewards",
 )
 """What a verdict on finite arms assumes. Nothing is assumed of when one looked or stopped."""
 LINEAR_CONDITIONS = (
-    "the mean reward of an action is linear in it",
+    "the mean reward of an action is linear in it: the sum of the numbers that describe it, each times a fixed weight",
     "which actions were played, and which rewards arrived, does not depend on rewards that were not yet released",
 )
 """What a verdict on linear actions assumes."""
@@ -83,6 +86,9 @@ class Verdict:
         if self.winner is None:
             return f"No arm can be called the best, with an error probability of {self.delta:g}."
         return f"{self.winner} is the best arm. Such a verdict is wrong with a probability of at most {self.delta:g}."
+
+    def _repr_html_(self) -> str | None:
+        return in_notebook("private_bandits", "verdict.html", verdict=self, most=_SHOWN)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain data."""

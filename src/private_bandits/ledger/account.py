@@ -34,6 +34,7 @@ class Account:
         self._hash = digest(opening)
         self._unlinked: list[Release] = []  # rows after the one of that hash
         self._releases = 0
+        self._rewards = 0
         self._last: dict[str, int] = {}  # the last episode of each sum that was released
         self._costs: dict[str, _Costs] = {}
         self._largest = Fraction(0)
@@ -66,6 +67,7 @@ class Account:
             if dearest is not self._largest and dearest > self._largest:  # fractions are slow
                 self._largest = dearest
         self._unlinked.append(row)
+        self._rewards += row.count
         self._releases += 1  # last: an interrupt may leave an episode charged for nothing, never a row uncharged
 
     def covers(self, episode: str) -> bool:
@@ -106,6 +108,11 @@ class Account:
             return math.inf
         nearest = float(self._largest)
         return nearest if nearest >= self._largest else math.nextafter(nearest, math.inf)
+
+    @property
+    def rewards(self) -> int:
+        """How many rewards were released."""
+        return self._rewards
 
     def __len__(self) -> int:
         return self._releases
