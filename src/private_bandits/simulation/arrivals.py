@@ -5,11 +5,12 @@ An arrival depends on chance alone. It does not depend on the reward, the arm or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from private_bandits.arrays import Integers
 from private_bandits.checks import LARGEST, large_number
@@ -117,10 +118,9 @@ class Arrivals:
             parts.append(f"{100 * self.missing:.4g}% of rewards missing")
         return ", ".join(parts)
 
-    def draws(self, generator: np.random.Generator, size: int) -> Iterable[tuple[int, bool]]:
+    def draws(self, generator: np.random.Generator, size: int) -> tuple[Integers, NDArray[np.bool_]]:
         """Return the delay of so many rewards, and whether each is missing."""
-        delays = self.delay.draws(generator, size)
-        return zip(delays.tolist(), (generator.random(size) < self.missing).tolist(), strict=True)
+        return self.delay.draws(generator, size), generator.random(size) < self.missing
 
 
 PROMPT = Arrivals()
