@@ -7,6 +7,7 @@ of rewards in it is planned. Which arm a run plays is in late_choices.py. The or
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -98,8 +99,17 @@ class LateRuns:
         choices.release(arm, row, sums, noise)
         self._changed.append(row)
         if self.watch is not None:
-            rows = row[self.watch.undecided(self.run[row], (choices.number[:, row] > 0).all(axis=0))]
+            rows = row[self.watch.undecided(self.run[row], choices.known_all(row))]
             self.watch.look(self.known.evidence(rows), self.run[rows], np.full(len(rows), self.time))
+
+    def copy(self) -> LateRuns:
+        """Return the same runs, which go on by themselves."""
+        found, rows = copy(self), np.arange(len(self.run))
+        found.choices, found.due, found.watch = copy(self.choices), copy(self.due), deepcopy(self.watch)
+        found.choices.known, found._changed = copy(self.known), []
+        found.choices.keep(rows)
+        found.due.keep(rows, self.sizes)
+        return found
 
     def keep(self, left: Integers) -> None:
         """Go on with these rows alone."""

@@ -11,6 +11,7 @@ from itertools import accumulate, repeat
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from private_bandits.arrays import Floats, Integers
 from private_bandits.policies.adac_top_two import TIE as NEARLY_EQUAL
@@ -69,6 +70,10 @@ class Choices(ABC):
         self.ahead[here] -= count
         self.arrived[here] -= count
         self.needs[here] = self.known.next_length(row, arm)
+
+    def known_all(self, rows: Integers) -> NDArray[np.bool_]:
+        """Say in which of these runs every arm has a release."""
+        return np.asarray((self.number[:, rows] > 0).all(axis=0))
 
     def keep(self, left: Integers) -> None:
         """Leave out all runs but these."""
@@ -210,7 +215,7 @@ class TopTwoChoices(GeometricChoices):
         """See whether there is a winner, too."""
         super().release(arm, row, sums, noise)
         known = self.known
-        open_ = row[(known.winner[row] == NOBODY) & (self.number[:, row] > 0).all(axis=0)]
+        open_ = row[(known.winner[row] == NOBODY) & self.known_all(row)]
         known.winner[open_] = winners(known.evidence(open_), known.delta[open_])
 
     def note(self, rows: Integers, step: int) -> None:

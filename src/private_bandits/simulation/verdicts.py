@@ -96,7 +96,7 @@ def winners(evidence: Evidence, delta: Floats) -> Integers:
     closest = rough.argmin(axis=0)
     found = np.full(runs, NOBODY)
     left = _winning(evidence, leader, closest, place, delta)
-    for arm in range(arms):
+    for arm in range(arms if len(left) else 0):
         to_check = left[(leader[left] != arm) & (closest[left] != arm)]
         won = _winning(evidence, leader[to_check], np.full(len(to_check), arm), to_check, delta[to_check])
         left = np.setdiff1d(left, np.setdiff1d(to_check, won))
@@ -109,6 +109,8 @@ def _winning(evidence: Evidence, leader: Integers, other: Integers, runs: Intege
     first, second = evidence.take((leader, runs)), evidence.take((other, runs))
     odds = (len(evidence.mean) - 1) / delta
     likely = np.flatnonzero(~surely_too_little(first, second, odds))
+    if not len(likely):
+        return likely
     return runs[likely[beats(first.take(likely), second.take(likely), odds[likely])]]
 
 
