@@ -5,7 +5,7 @@ An arrival depends on chance alone. It does not depend on the reward, the arm or
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -118,9 +118,14 @@ class Arrivals:
             parts.append(f"{100 * self.missing:.4g}% of rewards missing")
         return ", ".join(parts)
 
-    def draws(self, generator: np.random.Generator, size: int) -> tuple[Integers, NDArray[np.bool_]]:
+    def arrays(self, generator: np.random.Generator, size: int) -> tuple[Integers, NDArray[np.bool_]]:
         """Return the delay of so many rewards, and whether each is missing."""
         return self.delay.draws(generator, size), generator.random(size) < self.missing
+
+    def draws(self, generator: np.random.Generator, size: int) -> Iterable[tuple[int, bool]]:
+        """Return the same, one by one."""
+        delays, missing = self.arrays(generator, size)
+        return zip(delays.tolist(), missing.tolist(), strict=True)
 
 
 PROMPT = Arrivals()

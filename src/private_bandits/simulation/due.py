@@ -44,7 +44,7 @@ class DueDecisions:
     def steps(self, first: int, last: int) -> Iterator[int]:
         """Count the decisions up to the last one, at most `CHUNK` of them. Whoever counts fills `played`."""
         self.first, rows, steps = first, sum(self.sizes), last - first
-        drawn = [self.arrivals.draws(g, steps * n) for g, n in zip(self.generators, self.sizes, strict=True)]
+        drawn = [self.arrivals.arrays(g, steps * n) for g, n in zip(self.generators, self.sizes, strict=True)]
         delays, missing = (
             np.concatenate([part[i].reshape(steps, -1) for part in drawn], axis=1).ravel() for i in (0, 1)
         )

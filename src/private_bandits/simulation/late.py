@@ -100,7 +100,7 @@ class LateRuns:
         self._changed.append(row)
         if self.watch is not None:
             rows = row[self.watch.undecided(self.run[row], choices.known_all(row))]
-            self.watch.look(self.known.evidence(rows), self.run[rows], np.full(len(rows), self.time))
+            self.watch.note(choices.winners(rows, self.watch.delta), self.run[rows], np.full(len(rows), self.time))
 
     def copy(self) -> LateRuns:
         """Return the same runs, which go on by themselves."""

@@ -75,6 +75,10 @@ class Choices(ABC):
         """Say in which of these runs every arm has a release."""
         return np.asarray((self.number[:, rows] > 0).all(axis=0))
 
+    def winners(self, rows: Integers, delta: float) -> Integers:
+        """Return the winner of each of these runs, in which every arm has a release, or NOBODY."""
+        return winners(self.known.evidence(rows), np.full(len(rows), delta))
+
     def keep(self, left: Integers) -> None:
         """Leave out all runs but these."""
         self.known.keep(left)
@@ -217,6 +221,12 @@ class TopTwoChoices(GeometricChoices):
         known = self.known
         open_ = row[(known.winner[row] == NOBODY) & self.known_all(row)]
         known.winner[open_] = winners(known.evidence(open_), known.delta[open_])
+
+    def winners(self, rows: Integers, delta: float) -> Integers:
+        """The same, which is known where delta is the policy's own."""
+        if (self.known.delta[rows] == delta).all():
+            return np.asarray(self.known.winner[rows])
+        return super().winners(rows, delta)
 
     def note(self, rows: Integers, step: int) -> None:
         """The winner, for ever, where there is one."""

@@ -76,9 +76,7 @@ def _rewards(environment: FiniteEnvironment, arm: int, generator: np.random.Gene
 
 def _arrivals(arrivals: Arrivals, generator: np.random.Generator) -> Iterator[tuple[int, bool]]:
     """Delays without end, and whether each reward is missing."""
-    for _ in repeat(None):
-        delays, missing = arrivals.draws(generator, CHUNK)
-        yield from zip(delays.tolist(), missing.tolist(), strict=True)
+    return chain.from_iterable(arrivals.draws(generator, CHUNK) for _ in repeat(None))
 
 
 def _telling(agent: Agent, after_release: AfterRelease) -> Callable[[Decision, float], None]:

@@ -75,7 +75,10 @@ class Watch:
 
     def look(self, evidence: Evidence, run: Integers, time: Integers) -> None:
         """Look at the runs of these numbers, that have no verdict yet. evidence: [arm, run], of these runs."""
-        found = winners(evidence, np.full(len(run), self.delta))
+        self.note(winners(evidence, np.full(len(run), self.delta)), run, time)
+
+    def note(self, found: Integers, run: Integers, time: Integers) -> None:
+        """Note the winners of these runs, or NOBODY."""
         fell = found != NOBODY
         self.found[run[fell]] = np.column_stack([time[fell], found[fell]])
 

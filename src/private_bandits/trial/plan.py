@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 POLICIES_OF_PLANS = ("adac-imed", "adac-top-two", "adac-halving")
 """Policies whose closing releases the simulation knows."""
-LONGEST = 20
-"""Runs go on for so many times the people that there are."""
+LONGEST, LONGEST_LATE = 20, 5
+"""Runs go on for so many times the people that there are; where rewards are late or missing, each decision is played."""
 WIDTH_RUNS = 40
 """Runs whose intervals are computed: their widths differ little from run to run."""
 GOING_ON = 250
 """Runs of each policy and budget that go on after the last person, where each decision is played."""
-SECONDS_A_DECISION, SECONDS_A_STEP = 6e-7, 4e-4
+SECONDS_A_DECISION, SECONDS_A_STEP = 8e-7, 8e-4
 """Of one run, and of all runs together beyond the last person, where each decision is played."""
 LONG = 60.0
 """Seconds that are announced."""
@@ -100,6 +100,7 @@ def plan(
     each, arrivals = large_number("rewards_per_person", rewards_per_person, most=1e6), Arrivals.of(delay, missing)
     seed, delta = large_number("seed", seed, least=0), check_probability("delta", delta)
     decisions = large_number("people times rewards_per_person", people * each, most=1e7)
+    limit = people * (LONGEST if arrivals.prompt else LONGEST_LATE)
     expected = max(1, int(decisions * (1 - arrivals.missing)))
     options = {"n_arms": len(names), "delta": delta, "rewards": expected}
     asked = [[_settings(name, budget, options, each, unit) for budget in _budgets(rho)] for name in _known(policies)]
@@ -107,11 +108,11 @@ def plan(
     if progress:
         _announce(len(asked), len(asked[0]) * runs, decisions, arrivals)
     with progress_bar("planning", enabled=progress) as report:
-        found = _simulated(asked, rates, arrivals, (delta, decisions, runs, seed), report)
+        found = _simulated(asked, rates, arrivals, (delta, decisions, limit * each, runs, seed), report)
     axis = _axis([result for _, result in found], people, each)
-    rows = _rows(found, rates, (people, each, delta), axis)
+    rows = _rows(found, rates, (people, each, delta, limit), axis)
     shown = (float(max(rates) - sorted(rates)[-2]), people, each, unit, arrivals.missing, arrivals.delay.plain)
-    told = (delta, runs, seed, LONGEST * people, rows, axis, time.perf_counter() - started)
+    told = (delta, runs, seed, limit, rows, axis, time.perf_counter() - started)
     return Plan(names, rates, *shown, *told)
 
 
@@ -176,7 +177,7 @@ def _announce(groups: int, runs: int, decisions: int, arrivals: Arrivals) -> Non
     """Say how long it takes where that is minutes."""
     if arrivals.prompt:
         return
-    beyond = LONGEST * decisions * SECONDS_A_STEP
+    beyond = LONGEST_LATE * decisions * SECONDS_A_STEP
     least, most = (groups * (runs * decisions * SECONDS_A_DECISION + rest) for rest in (0.0, beyond))
     if most > LONG and sys.stderr.isatty():
         words = f"planning plays every decision, as rewards are late or missing: {_minutes(least)} to {_minutes(most)}"
@@ -193,13 +194,13 @@ def _minutes(seconds: float) -> str:
 
 
 def _simulated(
-    asked: Asked, rates: Sequence[float], arrivals: Arrivals, course: tuple[float, int, int, int], report: Report
+    asked: Asked, rates: Sequence[float], arrivals: Arrivals, course: tuple[float, int, int, int, int], report: Report
 ) -> Found:
     """Simulate the policies of each name together."""
     from private_bandits.simulation.trial_runs import Course, trials
 
-    delta, decisions, runs, seed = course
-    length = Course(delta, decisions, max(LONGEST * decisions, decisions + 1), TARGET, GOING_ON)
+    delta, decisions, limit, runs, seed = course
+    length = Course(delta, decisions, limit, TARGET, GOING_ON)
     found: Found = []
     for number, group in enumerate(asked):
         played: list[Policy[Any]] = [run_policy_of(settings) for settings in group]
@@ -240,10 +241,9 @@ def _axis(results: Sequence[TrialRuns], people: int, each: int) -> tuple[int, ..
     return tuple(int(point) for point in np.unique(np.linspace(0, most, POINTS).round().astype(int)))
 
 
-def _curve(result: TrialRuns, best: int, needed: int | None, axis: Sequence[int], people: int, each: int) -> list[float]:
-    """Return the share of right verdicts by so many people, as far as it is known."""
+def _curve(result: TrialRuns, best: int, known: int, axis: Sequence[int], people: int, each: int) -> list[float]:
+    """Return the share of right verdicts by so many people, as far as it is known: so many people."""
     early, late = (np.sort(_right_times(result, best, runs)) for runs in (len(result.closed), result.went_on))
-    known = max(people, LONGEST * people if needed is None else needed)
     found = []
     for point in axis:
         if point > known:
@@ -255,9 +255,9 @@ def _curve(result: TrialRuns, best: int, needed: int | None, axis: Sequence[int]
 
 
 def _rows(
-    found: Found, rates: Sequence[float], trial: tuple[int, int, float], axis: Sequence[int]
+    found: Found, rates: Sequence[float], trial: tuple[int, int, float, int], axis: Sequence[int]
 ) -> tuple[PlanRow, ...]:
-    people, each, delta = trial
+    people, each, delta, limit = trial
     best = int(np.argmax(rates))
     widths = _half_widths([result for _, result in found], rates, delta)
     rows = []
@@ -268,7 +268,7 @@ def _rows(
         first = result.found[:, 0] <= people * each
         shares = (first & (result.found[:, 1] == best), result.closed == best, (result.closed >= 0) & (result.closed != best))
         probabilities = [part for share in shares for part in _mean(share.astype(float))]
-        curve = _curve(result, best, needed[0], axis, people, each)
+        curve = _curve(result, best, max(people, needed[0] or limit), axis, people, each)
         rho = settings.policy.budget.implied_rho
         assert rho is not None
         figures = (*probabilities, *needed, *_mean(worse), *_mean(missed), of_best, of_difference, tuple(curve))
