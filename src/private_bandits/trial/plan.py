@@ -111,7 +111,8 @@ def plan(
         found = _simulated(asked, rates, arrivals, (delta, decisions, limit * each, runs, seed), report)
     axis = _axis([result for _, result in found], people, each)
     rows = _rows(found, rates, (people, each, delta, limit), axis)
-    shown = (float(max(rates) - sorted(rates)[-2]), people, each, unit, arrivals.missing, arrivals.delay.plain)
+    smallest = float(gap) if means is None else float(max(rates) - sorted(rates)[-2])
+    shown = (smallest, people, each, unit, arrivals.missing, arrivals.delay.plain)
     told = (delta, runs, seed, limit, rows, axis, time.perf_counter() - started)
     return Plan(names, rates, *shown, *told)
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from private_bandits.guarantee import guessed_right
 from private_bandits.budget import zCDP
+from private_bandits.guarantee import guessed_right
 from private_bandits.simulation.arrivals import Arrivals
 from private_bandits.trial.planned import TARGET, PlanRow
 
@@ -58,13 +58,25 @@ def _take(plan: Plan, chosen: PlanRow) -> str:
             f"decisions for them in place of {chosen.worse:,.0f}, and a right verdict in time with a probability of "
             f"{_share(others[0].right)}."
         )
-    words.append(_odds(plan, chosen))
+    words += [_odds(plan, chosen), *_if_one_can_wait(plan, chosen.rho)]
     if not smaller:
         words.append("A smaller rho may do as well: ask for some.")
     close = abs(chosen.right - TARGET) < 2 * chosen.right_stderr
     if close:
         words.append("This is within the error of the simulation: more runs, or a few more people, make it sure.")
     return " ".join(words)
+
+
+def _if_one_can_wait(plan: Plan, below: float) -> list[str]:
+    """Say which smaller rho is enough once all outstanding rewards are in and the closing release is made."""
+    later = [row for row in plan.rows if row.private and row.rho < below and row.right_closed >= TARGET]
+    if not later:
+        return []
+    row = min(later, key=lambda found: (found.rho, found.worse))
+    return [
+        f"If it is enough to know after the closing release, {row.policy} with rho = {row.rho:g} does as well: "
+        f"{_share(row.right_closed)} by then."
+    ]
 
 
 def _needed(plan: Plan, row: PlanRow) -> str:
@@ -97,7 +109,7 @@ def _too_few(plan: Plan) -> str:
         words.append(f"Without privacy it is {_share(twin.right)}: a larger rho would do, if you can answer for it.")
     else:
         words.append(f"Nor would it be reached without privacy ({_share(twin.right)}): people are too few for this gap.")
-    return " ".join([*words, *_what_would(plan, private or twins)])
+    return " ".join([*words, *_if_one_can_wait(plan, math.inf), *_what_would(plan, private or twins)])
 
 
 def _what_would(plan: Plan, rows: Sequence[PlanRow]) -> list[str]:

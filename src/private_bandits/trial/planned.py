@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -159,7 +160,7 @@ class Plan:
             return None
 
     def __str__(self) -> str:
-        return f"{self.note}\n\n{table_text(self)}\n\n{self.advice}"
+        return "\n\n".join([_wrapped(self.note), table_text(self), _wrapped(legend(self)), _wrapped(self.advice)])
 
 
 HEADS = ("policy", "rho", "guess", "right", "closed", "wrong", "people", "worse", "missed", "best", "diff.")
@@ -208,8 +209,6 @@ def _count(number: float) -> str:
 
 def table_text(plan: Plan) -> str:
     """Return the table of a plan for 80 columns."""
-    import textwrap
-
     rows = [HEADS, *cells(plan)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEADS))]
     lines = []
@@ -218,10 +217,8 @@ def table_text(plan: Plan) -> str:
             lines.append("")
         parts = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
         lines.append(" ".join(parts).rstrip())
-    return "\n".join([*lines, "", textwrap.fill(legend(plan), 79)])
+    return "\n".join(lines)
 
 
-def settings_of(plan: Plan) -> Mapping[str, Any]:
-    """Return what was planned for, as names and values for people."""
-    shown = {"arms": ", ".join(plan.arms), "simulated means": ", ".join(f"{mean:g}" for mean in plan.means)}
-    return shown | {name: getattr(plan, name) for name in ("people", "rewards_per_person", "unit", "delay", "missing")}
+def _wrapped(words: str) -> str:
+    return textwrap.fill(words, 79)
