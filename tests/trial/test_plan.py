@@ -178,7 +178,9 @@ def test_a_policy_has_the_same_figures_beside_others(small: pb.Plan) -> None:
 @pytest.mark.parametrize(("delay", "missing"), [(10, 0.2), ("geometric:5", 0.0)])
 def test_late_and_missing_rewards_need_more_people(small: pb.Plan, delay: Any, missing: float) -> None:
     late = pb.plan(["new", "old"], rho=[0.5], delay=delay, missing=missing, policies=["adac-top-two"], **SMALL)
-    before, after = ([row.people_needed for row in plan.rows if row.policy == "adac-top-two"][-2:] for plan in (small, late))
+    before, after = (
+        [row.people_needed for row in plan.rows if row.policy == "adac-top-two"][-2:] for plan in (small, late)
+    )
     assert all(one is not None and other is not None and one < other for one, other in zip(before, after, strict=True))
     assert late.limit == 5 * 250
     assert "rewards" in late.note

@@ -35,12 +35,16 @@ def plan(
     people: Annotated[str, typer.Option(help="How many will come.")] = "2000",
     rho: Annotated[
         str | None,
-        typer.Option(help="zCDP budgets; the twin without privacy is always there.", show_default="0.01,0.05,0.1,0.5,1"),
+        typer.Option(
+            help="zCDP budgets; the twin without privacy is always there.", show_default="0.01,0.05,0.1,0.5,1"
+        ),
     ] = None,
     base_rate: Annotated[float, typer.Option(help="Success rate of all arms but the best.")] = 0.5,
     means: Annotated[
         str | None,
-        typer.Option(help="Success rate of each arm, in place of --gap and --base-rate.", show_default="base rate + gap"),
+        typer.Option(
+            help="Success rate of each arm, in place of --gap and --base-rate.", show_default="base rate + gap"
+        ),
     ] = None,
     rewards_per_person: Annotated[int, typer.Option(help="Rewards that each person tells.")] = 1,
     unit: Annotated[str, typer.Option(help="What the budget is for: reward, or person.")] = "reward",
@@ -75,7 +79,12 @@ def plan(
         _refuse_for_contexts(context, number)
         assert number is not None
         found: Any = plan_contextual(
-            dimension, int(number), parse_number("people", people), private_contexts=private_contexts, seed=seed, **levels
+            dimension,
+            int(number),
+            parse_number("people", people),
+            private_contexts=private_contexts,
+            seed=seed,
+            **levels,
         )
     else:
         if private_contexts:

@@ -34,7 +34,7 @@ class Ends(NamedTuple):
 
     def winners(self, delta: float) -> Integers:
         """Return the winner of each run, as the verdict after the end declares it, or NOBODY."""
-        arms, runs = self.after.mean.shape
+        arms = len(self.after.mean)
         leader: Integers = self.after.mean.argmax(axis=0)
         won = self.seen.all(axis=0)
         for other in range(arms if arms > 1 else 0):

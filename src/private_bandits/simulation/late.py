@@ -123,7 +123,9 @@ class LateRuns:
 def drawn_releases(choices: Choices, horizon: int) -> Floats:
     """Draw the sum of the rewards and the noise of each release that a run can make: [part, arm, number, run]."""
     known, parts = choices.known, []
-    for policy, moved, group, generator in zip(known.policies, known.moved, known.groups, known.generators, strict=True):
+    for policy, moved, group, generator in zip(
+        known.policies, known.moved, known.groups, known.generators, strict=True
+    ):
         lengths = choices.lengths(policy, horizon)
         shape = (len(known.gaps), len(lengths), group.stop - group.start)
         arms, counts = np.arange(shape[0])[:, None, None], np.array(lengths)[:, None]

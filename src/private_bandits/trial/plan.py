@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 POLICIES_OF_PLANS = ("adac-imed", "adac-top-two", "adac-halving")
 """Policies whose closing releases the simulation knows."""
 LONGEST, LONGEST_LATE = 20, 5
-"""Runs go on for so many times the people that there are; where rewards are late or missing, each decision is played."""
+"""Runs go on for so many times the people; the second where rewards are late or missing: decisions are played then."""
 WIDTH_RUNS = 40
 """Runs whose intervals are computed: their widths differ little from run to run."""
 GOING_ON = 250
@@ -267,7 +267,11 @@ def _rows(
         worse = result.plays.sum(axis=0) - result.plays[best]
         missed = (max(rates) - np.array(rates)) @ result.plays
         first = result.found[:, 0] <= people * each
-        shares = (first & (result.found[:, 1] == best), result.closed == best, (result.closed >= 0) & (result.closed != best))
+        shares = (
+            first & (result.found[:, 1] == best),
+            result.closed == best,
+            (result.closed >= 0) & (result.closed != best),
+        )
         probabilities = [part for share in shares for part in _mean(share.astype(float))]
         curve = _curve(result, best, max(people, needed[0] or limit), axis, people, each)
         rho = settings.policy.budget.implied_rho

@@ -108,7 +108,9 @@ def _too_few(plan: Plan) -> str:
     if twin.reaches:
         words.append(f"Without privacy it is {_share(twin.right)}: a larger rho would do, if you can answer for it.")
     else:
-        words.append(f"Nor would it be reached without privacy ({_share(twin.right)}): people are too few for this gap.")
+        words.append(
+            f"Nor would it be reached without privacy ({_share(twin.right)}): people are too few for this gap."
+        )
     return " ".join([*words, *_if_one_can_wait(plan, math.inf), *_what_would(plan, private or twins)])
 
 

@@ -26,7 +26,7 @@ class PlanRow:
     """What is to be expected of one policy and budget. docs/planning.md defines each figure.
 
     Probabilities are of a right verdict by the last person's decision (`right`) and by the closing release
-    (`right_closed`), and of a wrong one by then (`wrong`); `_stderr` is what the simulation adds to each. guessed_right:
+    (`right_closed`), and of a wrong one by then (`wrong`). `_stderr`: what the simulation adds to each. guessed_right:
     of the unit, `Guarantee.guessed_right`. people_needed: people for a right verdict with probability 90%, in
     [people_needed_low, people_needed_high] but for the simulation's chance (95%); None: more than `Plan.limit`.
     worse: decisions for a worse arm than the best. missed: successes missed by them. half_width_best,
@@ -165,10 +165,10 @@ class Plan:
 
 HEADS = ("policy", "rho", "guess", "right", "closed", "wrong", "people", "worse", "missed", "best", "diff.")
 LEGEND = (
-    "guess: how often the best guess about one {unit} is right. right, closed, wrong: probability of a right verdict by "
-    "the last decision and by the closing release, and of a wrong one, +-{error} at most (standard error). people: for "
-    "a right verdict with 90%. worse, missed: decisions for worse arms, and successes missed by them. best, diff.: half "
-    "of the interval of the best arm's mean, and of its difference to the next one."
+    "guess: how often the best guess about one {unit} is right. right, closed, wrong: probability of a right verdict "
+    "by the last decision and by the closing release, and of a wrong one, +-{error} at most (standard error). people: "
+    "for a right verdict with 90%. worse, missed: decisions for worse arms, and successes missed by them. best, diff.: "
+    "half of the interval of the best arm's mean, and of its difference to the next one."
 )
 
 
