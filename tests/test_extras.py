@@ -102,6 +102,8 @@ NEED = {
     "audit --short --html report.html": ("audit", []),
     "audit --policy adac-ucb --short --json": ("audit", []),
     "audit --policy nowhere:make_agent --short": ("audit", []),  # and no factory is called
+    "plan --dimension 2 --rho 1": ("fast", ["--people", "20", "--runs", "2"]),
+    "plan --picture plan.png": ("pictures", ["--people", "60", "--runs", "2"]),
     "reproduce --quick": ("experiments", []),
     "reproduce --figure finite --horizon 100 --runs 1 --out results": ("experiments", []),
     "reproduce --figure tables,contextual --horizon 100 --runs 1 --json": ("experiments", []),
@@ -116,6 +118,7 @@ NEED_NONE = {
     "bounds": [],
     "verify ledger.jsonl": [],
     "show agent.db": [],
+    "plan --arms 2 --rho 1": ["--people", "60", "--runs", "2"],
     "reproduce --figure tables": ["--horizon", "1000"],
 }
 """Commands that the core can do."""

@@ -45,6 +45,9 @@ from private_bandits.policies import (
 )
 from private_bandits.simulation import Simulation, simulate
 from private_bandits.statement import Statement
+from private_bandits.trial.plan import plan
+from private_bandits.trial.plan_contextual import ContextualPlan, plan_contextual
+from private_bandits.trial.planned import Plan
 from private_bandits.verdict import Verdict
 from private_bandits.version import __version__
 
@@ -66,6 +69,7 @@ __all__ = [
     "ApproxDP",
     "Bernoulli",
     "Contextual",
+    "ContextualPlan",
     "Decision",
     "Design",
     "Estimate",
@@ -80,6 +84,7 @@ __all__ = [
     "LinPrivShared",
     "Linear",
     "NoPrivacy",
+    "Plan",
     "Prediction",
     "PureDP",
     "Release",
@@ -94,6 +99,8 @@ __all__ = [
     "__version__",
     "errors",
     "optimal_design",
+    "plan",
+    "plan_contextual",
     "simulate",
     "small_design",
     "zCDP",

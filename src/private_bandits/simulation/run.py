@@ -230,8 +230,9 @@ def simulate(
 
     delay: how many later decisions are made before a reward is told; "geometric:100" is a random delay with that mean,
     of each reward's own. missing: the probability that a reward never comes, whatever it is. Its decision is given up
-    when the reward would have been due. Regret counts every decision. Both are for finite arms; with either of them an
-    `Agent` plays every decision, a hundred thousand a second at most.
+    when the reward would have been due. Regret counts every decision. Both are for finite arms; with either of them
+    every decision is played: for AdaC-IMED, AdaC-TopTwo, AdaC-Halving and AdaC-UCB of all runs at once, for other
+    policies by an `Agent`, a hundred thousand a second at most.
 
     verdict: the delta of verdicts that are looked for after every release, for finite arms: `Simulation.verdicts` says
     when the first one of each run fell, and on which arm. Runs go on to the horizon.
