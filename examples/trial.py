@@ -19,9 +19,9 @@ from rich.console import Console
 import private_bandits as pb
 from private_bandits.progress import progress
 
-HELPS = {"exercise": 0.55, "tablets": 0.35, "placebo": 0.3}
+HELPS = {"exercise": 0.65, "tablets": 0.35, "placebo": 0.3}
 """How often each treatment helps. The trial does not know it."""
-BASE_RATE, GAP, LOST, DELAY_DAYS, A_DAY = 0.3, 0.2, 0.1, 14, 6
+BASE_RATE, GAP, LOST, DELAY_DAYS, A_DAY = 0.3, 0.3, 0.1, 14, 6
 DELTA, FIRST_DAY = 0.05, datetime(2027, 1, 4, tzinfo=UTC)
 
 
@@ -48,7 +48,7 @@ def planned(people: int) -> pb.Plan:
         delta=DELTA,
         policies=("adac-top-two",),
         rho=(0.05, 0.1, 0.5, 1),
-        runs=400,
+        runs=200,
     )
 
 
