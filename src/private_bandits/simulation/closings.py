@@ -36,7 +36,7 @@ class Ends(NamedTuple):
         """Return the winner of each run, as the verdict after the end declares it, or NOBODY."""
         arms = len(self.after.mean)
         leader: Integers = self.after.mean.argmax(axis=0)
-        won = self.seen.all(axis=0)
+        won: NDArray[np.bool_] = np.asarray(self.seen.all(axis=0))
         for other in range(arms if arms > 1 else 0):
             rows = np.flatnonzero(won & (leader != other))
             won[rows] = self._beaten(leader[rows], np.full(len(rows), other), rows, (arms - 1) / delta)
@@ -84,9 +84,10 @@ def close(
         sums[here] = known.environment.reward_sums(generator, arm, arrived[here])
         noise[here] = noise_draws(policy.budget, moved, generator, len(arm))
     gain: Floats = known.read[0, known.begin + known.done]
-    for arm in range(len(arrived)):
-        last = np.flatnonzero(arrived[arm])
-        known.learn(last, np.full(len(last), arm), arrived[arm, last], sums[arm, last], noise[arm, last])
+    for number in range(len(arrived)):
+        last = np.flatnonzero(arrived[number])
+        own = arrived[number, last], sums[number, last], noise[number, last]
+        known.learn(last, np.full(len(last), number), *own)
     after = known.evidence(rows)
     share = np.where(arrived > 0, 1.0 - (needs - arrived) * gain, 1.0)
     after = after._replace(mean=after.mean / share, share=share)

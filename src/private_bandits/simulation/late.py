@@ -61,7 +61,8 @@ class LateRuns:
     @property
     def known(self) -> Runs:
         """What is released."""
-        return self.choices.known
+        known: Runs = self.choices.known
+        return known
 
     def play(self, stop: int) -> Iterator[Integers]:
         """Yield the actions of each decision of all runs, up to decision number `stop`, with what follows from them."""

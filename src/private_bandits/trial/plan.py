@@ -112,9 +112,11 @@ def plan(
     axis = _axis([result for _, result in found], people, each)
     rows = _rows(found, rates, (people, each, delta, limit), axis)
     smallest = float(gap) if means is None else float(max(rates) - sorted(rates)[-2])
-    shown = (smallest, people, each, unit, arrivals.missing, arrivals.delay.plain)
-    told = (delta, runs, seed, limit, rows, axis, time.perf_counter() - started)
-    return Plan(names, rates, *shown, *told)
+    world = {"arms": names, "means": rates, "gap": smallest, "people": people, "rewards_per_person": each, "unit": unit}
+    late = {"missing": arrivals.missing, "delay": arrivals.delay.plain}
+    course = {"delta": delta, "runs": runs, "seed": seed, "limit": limit}
+    seconds = time.perf_counter() - started
+    return Plan(**world, **late, **course, rows=rows, axis=axis, seconds=seconds)  # type: ignore[arg-type]
 
 
 Asked = list[list[Settings]]
@@ -245,7 +247,7 @@ def _axis(results: Sequence[TrialRuns], people: int, each: int) -> tuple[int, ..
 def _curve(result: TrialRuns, best: int, known: int, axis: Sequence[int], people: int, each: int) -> list[float]:
     """Return the share of right verdicts by so many people, as far as it is known: so many people."""
     early, late = (np.sort(_right_times(result, best, runs)) for runs in (len(result.closed), result.went_on))
-    found = []
+    found: list[float] = []
     for point in axis:
         if point > known:
             break
