@@ -133,7 +133,7 @@ def surely_too_little(first: Evidence, second: Evidence, odds: Floats) -> NDArra
 
 def _story(arms: Evidence, u: Floats) -> Floats:
     """Return the cost of one story of how an arm whose mean is u seemed as it does."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         of_noise = arms.variance / (arms.variance + u * (1.0 - u) / arms.rewards)
         y = np.clip(arms.mean + of_noise * (u - arms.mean), 0.0, 1.0)
         rest = np.where(y == arms.mean, 0.0, (y - arms.mean) ** 2 / (2.0 * arms.variance))
