@@ -141,4 +141,4 @@ def _story(arms: Evidence, u: Floats) -> Floats:
         zeros = np.where(y < 1.0, (1.0 - y) * np.log((1.0 - y) / (1.0 - u)), 0.0)
         gaussian, found = (arms.mean - u) ** 2 / (2.0 * arms.variance), arms.rewards * (ones + zeros) + rest
         found = np.where(np.isinf(arms.rewards), gaussian, found)
-    return np.asarray(np.nan_to_num(found, nan=np.inf))
+    return np.asarray(np.where(np.isnan(found), np.inf, found))
