@@ -133,7 +133,7 @@ def surely_too_little(first: Evidence, second: Evidence, odds: Floats) -> NDArra
 
 def _story(arms: Evidence, u: Floats) -> Floats:
     """Return the cost of one story of how an arm whose mean is u seemed as it does."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         of_noise = arms.variance / (arms.variance + u * (1.0 - u) / arms.rewards)
         y = np.clip(arms.mean + of_noise * (u - arms.mean), 0.0, 1.0)
         rest = np.where(y == arms.mean, 0.0, (y - arms.mean) ** 2 / (2.0 * arms.variance))
@@ -141,4 +141,4 @@ def _story(arms: Evidence, u: Floats) -> Floats:
         zeros = np.where(y < 1.0, (1.0 - y) * np.log((1.0 - y) / (1.0 - u)), 0.0)
         gaussian, found = (arms.mean - u) ** 2 / (2.0 * arms.variance), arms.rewards * (ones + zeros) + rest
         found = np.where(np.isinf(arms.rewards), gaussian, found)
-    return np.asarray(np.nan_to_num(found, nan=np.inf))
+    return np.asarray(np.where(np.isnan(found), np.inf, found))

@@ -91,7 +91,7 @@ def plan(
 
     Example:
         >>> import private_bandits as pb
-        >>> found = pb.plan(arms=["new", "old"], gap=0.3, people=400, rho=[0.5], runs=200, progress=False)
+        >>> found = pb.plan(arms=["new", "old"], gap=0.3, people=800, rho=[0.5], runs=200, progress=False)
         >>> found.recommended.policy, found.recommended.rho
         ('adac-top-two', 0.5)
     """
