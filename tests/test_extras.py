@@ -142,6 +142,7 @@ def test_a_command_that_needs_an_extra_says_so_in_one_line_and_does_nothing(
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert re.fullmatch(rf'error: .+ needs .+: pip install "private-bandits\[{extra}\]"\n', done.stderr), done.stderr
     needed = {"scipy"} if extra == "audit" and "--html" not in words else OPTIONAL[extra]
+    needed = {"matplotlib"} if "--picture" in words else needed
     assert {package for package in PACKAGES if package in done.stderr} == needed
     assert list(tmp_path.iterdir()) == []
 
