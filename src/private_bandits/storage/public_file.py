@@ -69,9 +69,14 @@ def _replace(path: Path, text: str) -> None:
     draft = f"{path}-draft"
     if os.path.lexists(draft):
         os.unlink(draft)  # of an owner that was killed
+    # Without a file object: one that an interrupt leaves open would keep the agent, and the agent its file.
+    left = memoryview(text.encode("ascii"))
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(handle, "w", encoding="ascii") as file:
-        file.write(text)
+    try:
+        while left:
+            left = left[os.write(handle, left) :]
+    finally:
+        os.close(handle)
     os.replace(draft, path)
 
 
