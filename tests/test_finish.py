@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import sqlite3
 import subprocess
@@ -172,6 +173,50 @@ def test_sums_that_no_release_will_hold_again_are_forgotten(policy: Any, tmp_pat
     with pb.Agent.open(path) as again:
         assert again.finished
         assert again.finish() == 0
+
+
+FORGOTTEN = """
+import json, os, random, sys, private_bandits as pb
+from private_bandits.agent import bandit_of
+agent, chance = pb.Agent(pb.AdaCIMED(2, pb.zCDP(5)), path=sys.argv[1]), random.Random(1)
+for _ in range(40):
+    agent.tell(agent.ask(), chance.random())
+agent.ask(2)
+print(json.dumps([json.dumps(part.dump()) for sum in bandit_of(agent).private.episodes.values() for part in sum.kept]))
+sys.stdout.flush()
+agent.finish()
+if sys.argv[2] == "later":
+    agent.give_up(agent.open_decisions[0])
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("killed", ["at once", "later"])
+def test_nor_are_they_in_the_log_of_a_finished_agent_that_is_killed(killed: str, tmp_path: Path) -> None:
+    path = tmp_path / "trial.db"
+    worker = [sys.executable, "-c", FORGOTTEN, str(path), killed]
+    said = subprocess.run(worker, capture_output=True, text=True, check=False, timeout=300)
+    assert said.returncode == -signal.SIGKILL, said.stderr
+    forgotten = json.loads(said.stdout)
+    assert len(forgotten) > 5
+    for file in tmp_path.iterdir():
+        assert not [text for text in forgotten if text.encode() in file.read_bytes()]
+    with pb.Agent.open(path) as again:
+        assert again.finished
+        assert again.counts.given_up == (killed == "later")
+
+
+@pytest.mark.parametrize("moved", [1, 10**9])
+def test_a_file_whose_closing_releases_begin_elsewhere_is_refused(moved: int, tmp_path: Path) -> None:
+    path = tmp_path / "trial.db"
+    agent = played(pb.AdaCIMED(2, pb.zCDP(5)), 4, 40, path=path)
+    agent.finish()
+    bandit = bandit_of(agent)
+    bandit.public.ended.closing_from = len(agent.ledger) + 1 + moved
+    bandit.records.keep_releases(bandit.public)
+    agent.close()
+    with pytest.raises(AgentFileInvalid, match="closing releases begin after its last release"):
+        pb.Agent.open(path)
 
 
 def test_without_its_earlier_sums_an_agent_that_goes_on_is_refused(tmp_path: Path) -> None:

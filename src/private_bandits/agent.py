@@ -235,7 +235,8 @@ class Agent:
         """Release what is unreleased, once and like any other release, and take no rewards any more.
 
         All rewards told are in `estimates` and `verdict` then, which are right although one stopped when one liked
-        (docs/guarantees.md). Returns how many rewards the closing releases hold. Decisions that are open stay open in
+        (docs/guarantees.md). When this is called is public: choose it by what was released or by a plan, never by a
+        reward that was seen. Returns how many rewards the closing releases hold. Decisions that are open stay open in
         `counts`. Finishing again does nothing.
 
         >>> import private_bandits as pb
@@ -292,8 +293,8 @@ class Agent:
 
         The probability that an arm is ever declared which is worse than another is at most delta, however often one
         looks, if the rewards of an arm are independent draws from one distribution, whoever chose the arm and for
-        whom, and arrive whatever they are (`Verdict.conditions`). Choose delta before the first reward. For linear
-        policies the best action is the one that is left.
+        whom, and arrive whatever they are (`Verdict.conditions`). Choose delta before the first reward. After `finish`
+        a verdict has a delta of its own, where a policy forgets. For linear policies the best action is the one that is left.
 
         >>> import private_bandits as pb
         >>> agent = pb.Agent(pb.AdaCIMED(arms=["A", "B"], budget=pb.zCDP(1)), seed=0)
@@ -544,6 +545,7 @@ class Agent:
         """
         bandit, lost = self._bandit, isinstance(error, StoreFailed)
         if not (bandit.unfinished or bandit.policy.private_contexts or bandit.failed or lost):
+            self._publish()  # a finish whose noise failed has ended the bandit all the same
             return error
         error.__context__ = error.__cause__ = None
         error = error.with_traceback(None)

@@ -17,8 +17,17 @@ import pytest
 
 import private_bandits as pb
 from private_bandits.agent import bandit_of
-from private_bandits.errors import AgentBusy, AgentFileInvalid, AgentFileMissing, InvalidInput, PolicyFailed
+from private_bandits.errors import (
+    AgentBusy,
+    AgentFileExists,
+    AgentFileInvalid,
+    AgentFileMissing,
+    InvalidInput,
+    NoiseFailed,
+    PolicyFailed,
+)
 from private_bandits.ledger import Account
+from private_bandits.mechanism.noise import ExactNoise
 from private_bandits.public_view import PublicView, view_of
 from private_bandits.storage.public_file import public_path, read_public_file
 from private_bandits.testing import offered
@@ -219,8 +228,6 @@ def test_a_policy_that_failed_is_shown_as_failed(tmp_path: Path) -> None:
         lambda text: "",
         lambda text: text[: len(text) // 2],
         lambda text: text.replace('"asked": 1', '"asked": 7'),
-        lambda text: "{}\n{}\n",
-        lambda text: text.replace("private-bandits public view", "something else"),
         lambda text: text + "\n\n",
         lambda text: text.replace("asked", "aské"),
     ],
@@ -299,4 +306,61 @@ def test_a_forked_child_writes_nothing(tmp_path: Path) -> None:
             os._exit(0)
     os.waitpid(child, 0)
     assert public_path(path).stat().st_mtime_ns == before.st_mtime_ns
+    agent.close()
+
+
+@pytest.mark.parametrize("ending", ["-public", "-public-draft"])
+def test_no_file_of_somebody_else_is_replaced(ending: str, tmp_path: Path) -> None:
+    path, other = tmp_path / "agent.db", tmp_path / f"agent.db{ending}"
+    other.write_text("mine")
+    with pytest.raises(AgentFileExists, match="move it away"):
+        pb.Agent(POLICY, path=path)
+    assert not path.exists()
+    other.unlink()
+    agent = pb.Agent(POLICY, path=path)
+    other.unlink(missing_ok=True)
+    other.write_text("mine")
+    play(agent, 60)  # it goes on without a public file
+    assert len(agent.ledger) > 0
+    agent.close()
+    pb.Agent.open(path).close()
+    assert other.read_text() == "mine"
+    other.unlink()
+    pb.Agent.open(path).close()
+    assert seen(path).releases > 0
+
+
+@pytest.mark.parametrize("beginning", [b"", b'{"kind": "private-b'])
+def test_a_draft_that_a_killed_owner_left_is_replaced(beginning: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    (tmp_path / "agent.db-public-draft").write_bytes(beginning)
+    pb.Agent(POLICY, path=path).close()
+    assert seen(path).counts.asked == 0
+
+
+@pytest.mark.parametrize("name", ["a-public", "a-public-draft", "a.db-wal", "a.db-shm", "a.db-journal"])
+def test_no_agent_has_a_name_that_a_file_beside_another_one_has(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="choose another name"):
+        pb.Agent(POLICY, path=tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_end_whose_noise_failed_is_seen(tmp_path: Path) -> None:
+    """A part of the closing releases is made, and no reward is taken any more."""
+    path, calls = tmp_path / "agent.db", []
+
+    class Failing(ExactNoise):
+        def calibrate(self, kind: Any, level: float, sensitivity: int, dimension: int, number: int) -> Any:
+            calls.append(number)
+            if len(calls) == 2:
+                raise NoiseFailed("no noise")
+            return super().calibrate(kind, level, sensitivity, dimension, number)
+
+    agent = pb.Agent(POLICY, path=path, noise=Failing())
+    for arm in range(3):
+        agent.tell(agent.ask(), 1.0, played=arm)
+    with pytest.raises(NoiseFailed):
+        agent.finish()
+    view = seen(path)
+    assert (view.finished, view.releases) == (True, 1)
     agent.close()

@@ -21,12 +21,12 @@ ROUNDING = 1e-6
 
 
 def charge_history(
-    door: Door, rows: Iterable[Release], episodes: Mapping[int, Episode], asked: int, finished: bool
+    door: Door, rows: Iterable[Release], episodes: Mapping[int, Episode], asked: int, closing_from: int
 ) -> None:
     """Charge the door's account for the releases of a file, which are read once, in their order, and check all of it.
 
     Refuses a file whose releases or open sums are not those of its settings, or hold more than was asked for.
-    finished: whether the bandit takes no rewards any more.
+    closing_from: the number of the first closing release, or that it would have; 0: there is none.
     """
     last: dict[int, int] = {}
     remembered: dict[int, dict[str, int]] = {}  # what the next release of a key may hold again, with its rewards
@@ -46,7 +46,9 @@ def charge_history(
         if not numbers.keys() <= episodes.keys():
             raise AgentFileInvalid("is damaged: a sum that was released has no open episode")
         _check_values(row, episodes)
-    nothing_follows = finished and not any(episode.count for episode in episodes.values())
+    if not 0 <= closing_from <= len(door.account) + 1:
+        raise AgentFileInvalid("is damaged: its closing releases begin after its last release")
+    nothing_follows = closing_from > 0 and not any(episode.count for episode in episodes.values())
     for key, episode in episodes.items():
         _check_place(door, episode, last.get(key, 0) + 1, nothing_follows)
         if max(part.count for part in (episode, *episode.kept)) > asked:

@@ -95,6 +95,12 @@ class OwnedFile:
             raise sqlite3.OperationalError("the log could not be folded into the file")
         self.check_place()
 
+    def empty_log(self) -> None:
+        """Leave nothing in the log, which holds what rows were before: sums, too, that were forgotten since."""
+        _fold_for_good(self.connection)
+        self._log_size = size_of(self._log)
+        self.connection.execute(LOG_NEEDED)
+
     def check_process(self) -> None:
         """Refuse a forked child, however it came about."""
         if os.getpid() != self._process:
@@ -141,9 +147,16 @@ def file_path(path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
+RESERVED = ("-wal", "-shm", "-journal", "-public", "-public-draft")
+"""Ends of names that stand beside an agent's file: of SQLite's own files, and of the public file."""
+
+
 def make_private_file(path: Path) -> None:
     """An empty file that its owner alone can read; what stands there already is left for later checks."""
     _refuse_folder(path)
+    ending = next((end for end in RESERVED if path.name.endswith(end)), None)
+    if ending is not None:
+        raise InvalidInput(f"{path} ends in {ending}, as files do that stand beside an agent's: choose another name")
     if path.is_symlink() and not path.exists():
         raise AgentFileInvalid(f"{path} is a link that leads nowhere")
     if not path.parent.is_dir():

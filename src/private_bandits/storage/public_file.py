@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from private_bandits.errors import AgentFileInvalid, AgentFileMissing
+from private_bandits.errors import AgentFileExists, AgentFileInvalid, AgentFileMissing
 from private_bandits.storage.damage import checksum
 
 SUFFIX = "-public"
@@ -23,6 +23,7 @@ PAUSE = 1.0
 """Seconds between two writes at least, if nothing was released in between."""
 KIND = "private-bandits public view"
 """Every public file says that it is one."""
+_BEGINNING = json.dumps({"kind": KIND}).removesuffix("}").encode()
 
 
 def public_path(path: str | os.PathLike[str]) -> Path:
@@ -30,11 +31,34 @@ def public_path(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.realpath(path) + SUFFIX)
 
 
+def check_public_place(path: str | os.PathLike[str]) -> None:
+    """Refuse to keep a public file where a file of somebody else stands.
+
+    Raises:
+        AgentFileExists: There is a file that no agent wrote.
+    """
+    place = public_path(path)
+    for name in (place, Path(f"{place}-draft")):
+        if not _may_be_replaced(name):
+            raise AgentFileExists(f"{name} is where the agent keeps its public file, and is none: move it away first")
+
+
+def _may_be_replaced(path: Path) -> bool:
+    """Whether no file stands there, or a public file, or the beginning of one. A link is not followed."""
+    if os.path.islink(path) or not os.path.isfile(path):
+        return True
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        return _BEGINNING.startswith(os.read(handle, len(_BEGINNING)))
+    finally:
+        os.close(handle)
+
+
 class PublicFile:
     """Writes the public file of one agent, whose file it owns."""
 
     def __init__(self, path: Path) -> None:
-        self._path = public_path(path)
+        self._agents, self._path = path, public_path(path)
         self._written: tuple[Any, float] | None = None  # the stamp of the last view, and when it was written
 
     def publish(self, stamp: object, view: Callable[[], Mapping[str, Any]], now: bool = False) -> None:
@@ -52,6 +76,7 @@ class PublicFile:
         if not now and self._written is not None and self._written[0] == stamp and clock < self._written[1] + PAUSE:
             return
         with suppress(Exception):
+            check_public_place(self._agents)
             _replace(self._path, _text(view()))
             self._written = stamp, clock
 

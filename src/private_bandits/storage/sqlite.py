@@ -29,7 +29,7 @@ from private_bandits.storage.ownership import (
     OwnedFile,
     make_private_file,
 )
-from private_bandits.storage.public_file import PublicFile
+from private_bandits.storage.public_file import PublicFile, check_public_place
 from private_bandits.storage.reading import ledger_rows, releases_between
 from private_bandits.storage.rows import LedgerRows, StoredRow
 from private_bandits.storage.tables import (
@@ -109,6 +109,7 @@ class SqliteStore:
 
         state: of the policy, as JSON. opening: what the chain of the ledger begins with.
         """
+        check_public_place(path)
         make_private_file(path)
         place = path.absolute()
         text = json.dumps(settings.to_dict())
@@ -368,6 +369,8 @@ class SqliteStore:
     def _keep_releases(self, public: PublicState) -> None:
         self._write(public)  # folding the log brings it to the disk first
         self._owned.fold_log()
+        if public.ended.closing_from:
+            self._owned.empty_log()
         self._folded = True
 
     def _commit(self, public: PublicState) -> None:
