@@ -294,7 +294,8 @@ class Agent:
         The probability that an arm is ever declared which is worse than another is at most delta, however often one
         looks, if the rewards of an arm are independent draws from one distribution, whoever chose the arm and for
         whom, and arrive whatever they are (`Verdict.conditions`). Choose delta before the first reward. After `finish`
-        a verdict has a delta of its own, where a policy forgets. For linear policies the best action is the one that is left.
+        a verdict has a delta of its own, where a policy forgets. For linear policies the best action is the one that is
+        left.
 
         >>> import private_bandits as pb
         >>> agent = pb.Agent(pb.AdaCIMED(arms=["A", "B"], budget=pb.zCDP(1)), seed=0)
