@@ -26,11 +26,12 @@ _TRIALS, _CLOSE = 40, 1e-5
 _SHOWN = 21
 """Pairs of arms that a notebook shows, at most: of seven arms, all."""
 
+LOG_CONDITION = "the length of a log to start from was not chosen by looking at its rewards"
 CONDITIONS = (
     "an arm's rewards are drawn from one distribution, independently of each other and of other arms' rewards",
     "whether and when a reward arrives does not depend on its value",
     "who gets which arm does not depend on the person",
-    "the length of a log to start from was not chosen by looking at its rewards",
+    LOG_CONDITION,
 )
 """What a verdict on finite arms assumes. Nothing is assumed of when one looked or stopped."""
 LINEAR_CONDITIONS = (

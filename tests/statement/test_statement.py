@@ -362,3 +362,35 @@ def test_a_policy_of_ones_own_is_said_to_be_one() -> None:
             return None
 
     assert "The arm is given that was given longest ago." in one_line(pb.Agent(Own(2, pb.zCDP(1.0))).statement())
+
+
+@pytest.mark.parametrize("limit", [None, 1, 3])
+@pytest.mark.parametrize("linear", [False, True])
+def test_the_verdict_says_what_several_outcomes_of_a_person_do_to_it(limit: int | None, linear: bool) -> None:
+    budget = pb.zCDP(1.0)
+    policy: Any = pb.AdaCGOPE(np.eye(2), budget) if linear else pb.AdaCIMED(2, budget)
+    text = one_line(pb.Agent(policy, max_rewards_per_person=limit).statement())
+    assert ("Up to 3 outcomes of one person were taken. If they are alike," in text) is (limit == 3)
+    assert ("How many outcomes of one person are taken was not limited." in text) is (limit is None)
+    assert ("are alike, the first condition is broken, and the verdict is too sure." in text) is (
+        limit != 1 and not linear
+    )
+    assert ("are alike, the verdict is too sure." in text) is (limit != 1 and linear)
+
+
+def test_earlier_outcomes_are_spoken_of_only_where_the_policy_takes_a_log() -> None:
+    agent = pb.Agent(pb.AdaCIMED(2, pb.zCDP(1.0)))
+    agent.warm_start([(0, 1.0), (1, 0.0)])
+    text = one_line(agent.statement())
+    assert "If outcomes from before the trial were put in, each of them counts as a decision too." in text
+    assert "- No earlier outcomes were put in, or how many was not chosen by looking at them." in text
+    without = one_line(pb.Agent(pb.AdaCHalving(2, pb.zCDP(1.0), rewards=100)).statement())
+    assert "before the trial were put in" not in without
+    assert "earlier outcomes" not in without
+    assert "- Who is given which arm does not depend on the person." in without
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.1])
+def test_a_delta_that_is_not_the_policys_own_is_told(delta: float) -> None:
+    text = one_line(pb.Agent(pb.AdaCTopTwo(2, pb.zCDP(1.0), delta=0.05)).statement(delta))
+    assert ("The policy was set up with 5 in 100." in text) is (delta != 0.05)
