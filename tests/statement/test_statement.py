@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -62,7 +63,9 @@ def check(agent: pb.Agent, statement: Statement) -> None:
     assert data["counts"].items() >= vars(counts).items()
     assert f"= {counts.asked:,})" in text
     assert data["ledger"]["head"] == ledger.head
-    assert f"--head {ledger.head}" in text
+    assert f"the head of this statement, {ledger.head}." in text
+    assert f"before the first participant. It should be {data['ledger']['first_head']}." in text
+    assert not re.search(r" (token|for people) ", text[text.index("For specialists: settings") :])
     assert data["guarantee"] == promised.to_dict()
     assert f"right at most {percent(promised.guessed_right)[:-1]} times in 100" in text or not promised.private
     assert ("PROMISES NO PRIVACY" in text) is not promised.private

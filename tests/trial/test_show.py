@@ -54,13 +54,16 @@ def test_a_reviewer_can_run_what_the_statement_says(tmp_path: Path, monkeypatch:
     agent = made(tmp_path / "trial.db")
     agent.ledger.to_jsonl("ledger.jsonl")
     text = show_path("trial.db").text
-    found = re.search(r"^    private-bandits (verify [^\\]+)\\\n +(--head \S+)$", text, re.MULTILINE)
-    first = re.search(r"head at the start +(0-\S+)", text)
-    assert found
-    assert first
-    for words in (f"{found[1]} {found[2]}", f"{found[1]} --head {first[1]}"):
-        assert call_here(*words.split()).returncode == 0
-    assert call_here(*f"{found[1]} --head {first[1][:-1]}x".split()).returncode == 1
+    command = re.search(r"^    private-bandits (verify .*) HEAD$", text, re.MULTILINE)
+    assert command
+    text = " ".join(text.split())
+    for words, row in (("It should be", 0), ("the head of this statement,", len(agent.ledger))):
+        head = re.search(rf"{words} (\S+)\.", text)
+        assert head
+        shown = call_here(*command[1].split(), head[1])
+        assert shown.returncode == 0
+        assert f"Note: the head that you gave is in it, at row {row}" in shown.stdout
+        assert call_here(*command[1].split(), f"{head[1][:-1]}x").returncode == 1
     agent.close()
 
 

@@ -50,6 +50,9 @@ def test_the_command_prints_words_json_and_a_page(tmp_path: Path) -> None:
     assert "&lt;A&gt;" in page
     assert "<A>" not in page
     assert "http" not in page
+    assert f"Note: the head that you gave is in it, at row {len(ledger)}." in shown.stdout
+    assert "wholly anew" not in shown.stdout
+    assert "a ledger that was made wholly anew could not be seen" in call_here("verify", str(tmp_path / "trial.db")).stdout
     data = json.loads(call_here("verify", str(tmp_path / "trial.db"), "--json").stdout)
     assert data["ok"] is True
     assert data["head"] == ledger.head
