@@ -50,6 +50,12 @@ class Difference(NamedTuple):
     low: float
     high: float
 
+    @property
+    def reversed(self) -> Difference:
+        """How much better the second arm is than the first."""
+        mean = None if self.mean is None else -self.mean
+        return Difference(self.second, self.first, mean, -self.high, -self.low)
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -79,8 +85,7 @@ class Verdict:
             if (found.first, found.second) == (first, second):
                 return found
             if (found.second, found.first) == (first, second):
-                mean = None if found.mean is None else -found.mean
-                return Difference(first, second, mean, -found.high, -found.low)
+                return found.reversed
         raise KeyError(f"there is no pair of arms {first!r} and {second!r}")
 
     def __str__(self) -> str:

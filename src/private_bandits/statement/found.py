@@ -10,7 +10,7 @@ from private_bandits.verdict import CONDITIONS, LINEAR_CONDITIONS, LOG_CONDITION
 MOST_ARMS = 200
 """Arms that are shown, at most: those of the largest means."""
 
-PAIRS = "How much better one arm is than another, with intervals that are right together, as above:"
+PAIRS = "How much better one arm is than another (in brackets: intervals that are right together, as above):"
 PLAIN = dict(
     zip(
         (*CONDITIONS, *LINEAR_CONDITIONS),
@@ -73,7 +73,8 @@ def _intervals(facts: Facts) -> str:
     return (
         f'"Outcomes" says {count}. The interval is where the arm\'s true mean is, noise '
         f"and chance included. All intervals are right together, on every day and however often anybody looks, but for "
-        f"a probability of at most {chance(facts.delta)}, provided that {condition}."
+        f"a probability of at most {chance(facts.delta)}, provided that {condition}. The "
+        "mean need not be in the middle of its interval, which is drawn from several releases."
     )
 
 
@@ -140,11 +141,13 @@ def _alike(facts: Facts) -> str:
 
 
 def _pairs(facts: Facts) -> list[tuple[str, str]]:
-    """Return the difference of each pair of arms, where there are few."""
+    """Return the difference of each pair of arms, where there are few: the arm of the larger mean first."""
     figures = Figures(facts.settings.reward_range)
+    winner = None if facts.verdict is None else facts.verdict.winner
     lines = []
-    for pair in facts.differences:
+    for pair in sorted(facts.differences, key=lambda found: winner not in (found.first, found.second)):
         if pair.mean is not None:
-            interval = f"{figures.near(pair.mean)} (interval: {figures.interval(pair.low, pair.high)})"
-            lines.append((f"{named(pair.first)} minus {named(pair.second)}", interval))
+            led = pair if pair.mean >= 0 else pair.reversed
+            by = f"{figures.near(abs(pair.mean))} ({figures.interval(led.low, led.high)})"
+            lines.append((f"{named(led.first)} and {named(led.second)}", f"{named(led.first)} better by {by}"))
     return lines
