@@ -424,8 +424,8 @@ def test_differences_begin_with_the_winner_and_the_better_arm() -> None:
 @pytest.mark.parametrize("policy", ["adac-top-two", "dp-se"])
 def test_beside_a_coin_nobody_reads_that_everybody_is_given_one_arm(policy: str) -> None:
     budget: Any = pb.PureDP(1.0) if policy == "dp-se" else pb.zCDP(1.0)
-    made: Any = POLICIES[policy](2, budget)
-    alone, beside = (one_line(pb.Agent(made, control=control).statement()) for control in (None, 0))
+    chosen: Any = POLICIES[policy]
+    alone, beside = (one_line(pb.Agent(chosen(2, budget), control=control).statement()) for control in (None, 0))
     assert "everybody is given that one." in alone
     assert "The coin goes on" not in alone
     assert "everybody else is given that one. The coin goes on until the trial stops." in beside

@@ -28,10 +28,10 @@ def show(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print the statement of a trial, or write it as a page, also while its owner runs. The agent's own file is neither opened nor locked.
+    """Print the statement of a trial, or write it as a page, also while its owner runs.
 
-    It is made of the public file beside it, which the owner writes after each release, and otherwise at most once a
-    second. The statement says when that was.
+    The agent's own file is neither opened nor locked. The statement is made of the public file beside it, which the
+    owner writes after each release, and otherwise at most once a second. The statement says when that was.
     """
     if html is not None:
         require("a page", "audit", "jinja2")

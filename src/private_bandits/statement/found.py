@@ -107,9 +107,8 @@ def verdict(facts: Facts) -> Chapter:
         words = [f"{named(told.winner)} is the best arm."]
     words.append(
         f"The probability that a wrong arm is ever called the best, on any day and however often anybody looks, is at "
-        f"most {chance(told.delta)}. Where arms are exactly equal either may be named."
+        f"most {chance(told.delta)}.{_own_delta(facts)} Where arms are exactly equal either may be named."
     )
-    words[-1] += _own_delta(facts)
     words.append("This is right under these conditions:")
     points, pairs = [sentence(PLAIN[condition]) for condition in _conditions(facts)], _pairs(facts)
     after = [_alike(facts), PAIRS if pairs else ""]
