@@ -364,7 +364,7 @@ class Agent:
         >>> import private_bandits as pb
         >>> agent = pb.Agent(pb.AdaCIMED(arms=["A", "B"], budget=pb.zCDP(0.1)))
         >>> agent.statement(written="2026-01-31").text.splitlines()[2]
-        '2026-01-31. The trial is running.'
+        'The trial was running when this was written, 2026-01-31.'
         """
         date = written or f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
         found: Statement = self._run(self._look, lambda: statement_of(self._view(), delta, date))

@@ -26,11 +26,12 @@ _TRIALS, _CLOSE = 40, 1e-5
 _SHOWN = 21
 """Pairs of arms that a notebook shows, at most: of seven arms, all."""
 
+LOG_CONDITION = "the length of a log to start from was not chosen by looking at its rewards"
 CONDITIONS = (
     "an arm's rewards are drawn from one distribution, independently of each other and of other arms' rewards",
     "whether and when a reward arrives does not depend on its value",
     "who gets which arm does not depend on the person",
-    "the length of a log to start from was not chosen by looking at its rewards",
+    LOG_CONDITION,
 )
 """What a verdict on finite arms assumes. Nothing is assumed of when one looked or stopped."""
 LINEAR_CONDITIONS = (
@@ -48,6 +49,12 @@ class Difference(NamedTuple):
     mean: float | None
     low: float
     high: float
+
+    @property
+    def reversed(self) -> Difference:
+        """How much better the second arm is than the first."""
+        mean = None if self.mean is None else -self.mean
+        return Difference(self.second, self.first, mean, -self.high, -self.low)
 
 
 @dataclass(frozen=True)
@@ -78,8 +85,7 @@ class Verdict:
             if (found.first, found.second) == (first, second):
                 return found
             if (found.second, found.first) == (first, second):
-                mean = None if found.mean is None else -found.mean
-                return Difference(first, second, mean, -found.high, -found.low)
+                return found.reversed
         raise KeyError(f"there is no pair of arms {first!r} and {second!r}")
 
     def __str__(self) -> str:

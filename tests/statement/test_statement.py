@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.errors import InvalidInput, PolicyFailed
 from private_bandits.guarantee import percent
-from private_bandits.policies import Policy
+from private_bandits.policies import POLICIES, Policy
 from private_bandits.policies.base import Combination
 from private_bandits.public_view import PublicView
 from private_bandits.statement import Statement, statement_of
@@ -62,11 +63,14 @@ def check(agent: pb.Agent, statement: Statement) -> None:
     assert data["counts"].items() >= vars(counts).items()
     assert f"= {counts.asked:,})" in text
     assert data["ledger"]["head"] == ledger.head
-    assert f"--head {ledger.head}" in text
+    assert f"the head of this statement, {ledger.head}." in text
+    assert f"before the first participant. It should be {data['ledger']['first_head']}." in text
+    assert not re.search(r" (token|for people) ", text[text.index("For specialists: settings") :])
     assert data["guarantee"] == promised.to_dict()
     assert f"right at most {percent(promised.guessed_right)[:-1]} times in 100" in text or not promised.private
     assert ("PROMISES NO PRIVACY" in text) is not promised.private
-    assert agent.policy.in_words in text
+    words = agent.policy.in_words
+    assert (words if agent.settings["control"] is None else words.replace("verybody is", "verybody else is")) in text
     figures = Figures(bandit_of(agent).settings.reward_range)
     for found, shown in zip(agent.estimates(0.1), data["estimates"], strict=True):
         assert shown == found._asdict()
@@ -134,6 +138,9 @@ def test_a_trial_in_words() -> None:
         "Nothing was released yet",
         "Their best guess is right at most 59 times in 100. A coin is right 50 times in 100.",
         "The promise is kept for however long the trial runs",
+        "The program does not hide that somebody took part, when, what they were given, or whether an outcome was "
+        "told; this page names nobody. All of these, and the range of outcomes, have to be decided without having seen "
+        "the outcome. Otherwise the promise fails.",
         "A guess about all of them together is right at most 75 times in 100.",
         "epsilon = 2.142, delta = 1e-06",
         f"head at the start {agent.ledger.head}",
@@ -362,3 +369,63 @@ def test_a_policy_of_ones_own_is_said_to_be_one() -> None:
             return None
 
     assert "The arm is given that was given longest ago." in one_line(pb.Agent(Own(2, pb.zCDP(1.0))).statement())
+
+
+@pytest.mark.parametrize("limit", [None, 1, 3])
+@pytest.mark.parametrize("linear", [False, True])
+def test_the_verdict_says_what_several_outcomes_of_a_person_do_to_it(limit: int | None, linear: bool) -> None:
+    budget = pb.zCDP(1.0)
+    policy: Any = pb.AdaCGOPE(np.eye(2), budget) if linear else pb.AdaCIMED(2, budget)
+    text = one_line(pb.Agent(policy, max_rewards_per_person=limit).statement())
+    assert ("Up to 3 outcomes of one person were taken. If they are alike," in text) is (limit == 3)
+    assert ("How many outcomes of one person are taken was not limited." in text) is (limit is None)
+    assert ("are alike, the first condition is broken, and the verdict is too sure." in text) is (
+        limit != 1 and not linear
+    )
+    assert ("are alike, the verdict is too sure." in text) is (limit != 1 and linear)
+
+
+def test_earlier_outcomes_are_spoken_of_only_where_the_policy_takes_a_log() -> None:
+    agent = pb.Agent(pb.AdaCIMED(2, pb.zCDP(1.0)))
+    agent.warm_start([(0, 1.0), (1, 0.0)])
+    text = one_line(agent.statement())
+    assert "If outcomes from before the trial were put in, each of them counts as a decision too." in text
+    assert "- No earlier outcomes were put in, or how many was not chosen by looking at them." in text
+    without = one_line(pb.Agent(pb.AdaCHalving(2, pb.zCDP(1.0), rewards=100)).statement())
+    assert "before the trial were put in" not in without
+    assert "earlier outcomes" not in without
+    assert "- Who is given which arm does not depend on the person." in without
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.1])
+def test_a_delta_that_is_not_the_policys_own_is_told(delta: float) -> None:
+    text = one_line(pb.Agent(pb.AdaCTopTwo(2, pb.zCDP(1.0), delta=0.05)).statement(delta))
+    assert ("The policy was set up with 5 in 100." in text) is (delta != 0.05)
+
+
+def test_differences_begin_with_the_winner_and_the_better_arm() -> None:
+    agent = pb.Agent(pb.AdaCIMED(arms=["A", "B", "C"], budget=pb.zCDP(50.0)))
+    for step in range(3000):
+        agent.tell(agent.ask(), 0.5 * (step % 3), played=step % 3)
+    verdict = agent.verdict()
+    assert verdict.winner == "C"  # the noise of 1000 rewards at rho 50 moves no mean by a tenth
+    assert verdict.difference("C", "A") == verdict.difference("A", "C").reversed
+    text = one_line(agent.statement())
+    places = []
+    for first, second in (("C", "A"), ("C", "B"), ("B", "A")):
+        found, figures = verdict.difference(first, second), Figures(bandit_of(agent).settings.reward_range)
+        assert found.mean is not None
+        by = f"{first} better by {figures.near(found.mean)} ({figures.interval(found.low, found.high)})"
+        places.append(text.index(f"{first} and {second} {by}"))
+    assert places == sorted(places)
+    assert "The mean need not be in the middle of its interval" in text
+
+
+@pytest.mark.parametrize("policy", ["adac-top-two", "dp-se"])
+def test_beside_a_coin_nobody_reads_that_everybody_is_given_one_arm(policy: str) -> None:
+    budget: Any = pb.PureDP(1.0) if policy == "dp-se" else pb.zCDP(1.0)
+    chosen: Any = POLICIES[policy]
+    alone, beside = (one_line(pb.Agent(chosen(2, budget), control=control).statement()) for control in (None, 0))
+    assert "everybody is given that one." in alone
+    assert "The coin goes on" not in alone
+    assert "everybody else is given that one. The coin goes on until the trial stops." in beside

@@ -41,7 +41,7 @@ def test_it_shows_what_the_owner_shows_while_it_runs_and_after_it_ended(tmp_path
         shown = call_here("show", str(file))
         assert (shown.returncode, shown.stderr) == (0, "")
         assert undated(shown.stdout) == own
-        assert re.search(r"^20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC\. The trial is running\.$", shown.stdout, re.MULTILINE)
+        assert "\nThe trial was running when this was written, WHEN.\n" in undated(shown.stdout)
     assert sorted((file.name, file.stat().st_mtime_ns) for file in tmp_path.iterdir()) == before
     agent.finish()
     agent.close()
@@ -54,13 +54,16 @@ def test_a_reviewer_can_run_what_the_statement_says(tmp_path: Path, monkeypatch:
     agent = made(tmp_path / "trial.db")
     agent.ledger.to_jsonl("ledger.jsonl")
     text = show_path("trial.db").text
-    found = re.search(r"^    private-bandits (verify [^\\]+)\\\n +(--head \S+)$", text, re.MULTILINE)
-    first = re.search(r"head at the start +(0-\S+)", text)
-    assert found
-    assert first
-    for words in (f"{found[1]} {found[2]}", f"{found[1]} --head {first[1]}"):
-        assert call_here(*words.split()).returncode == 0
-    assert call_here(*f"{found[1]} --head {first[1][:-1]}x".split()).returncode == 1
+    command = re.search(r"^    private-bandits (verify .*) HEAD$", text, re.MULTILINE)
+    assert command
+    text = " ".join(text.split())
+    for words, row in (("It should be", 0), ("the head of this statement,", len(agent.ledger))):
+        head = re.search(rf"{words} (\S+)\.", text)
+        assert head
+        shown = call_here(*command[1].split(), head[1])
+        assert shown.returncode == 0
+        assert f"Note: the head that you gave is in it, at row {row}" in shown.stdout
+        assert call_here(*command[1].split(), f"{head[1][:-1]}x").returncode == 1
     agent.close()
 
 
@@ -74,8 +77,28 @@ def test_the_page_and_the_facts(tmp_path: Path) -> None:
     assert "&lt;A&gt;" in page.read_text(encoding="utf-8")
     again = call_here("show", str(path), "--html", str(page))
     assert (again.returncode, "exists" in again.stderr) == (2, True)
+    agent.tell_many([(agent.ask(), 1.0) for _ in range(100)])
+    daily = call_here("show", str(path), "--html", str(page), "--overwrite")
+    assert (daily.returncode, daily.stdout) == (0, f"Wrote the statement to {page}\n")
+    assert agent.ledger.head in page.read_text(encoding="utf-8")
     assert call_here("show", str(path), "--delta", "2").returncode == 2
     agent.close()
+
+
+def test_only_a_page_is_overwritten(tmp_path: Path) -> None:
+    path, other = tmp_path / "trial.db", tmp_path / "notes.txt"
+    made(path).close()
+    other.write_text("mine")
+    for file in (path, public_path(path), other, tmp_path):
+        before = file.read_bytes() if file.is_file() else b""
+        refused = call_here("show", str(path), "--html", str(file), "--overwrite")
+        assert (refused.returncode, "is no page" in refused.stderr) == (2, True)
+        assert before == (file.read_bytes() if file.is_file() else b"")
+    alone = call_here("show", str(path), "--overwrite")
+    assert (alone.returncode, "--overwrite needs --html" in alone.stderr) == (2, True)
+    new = tmp_path / "new.html"
+    assert call_here("show", str(path), "--html", str(new), "--overwrite").returncode == 0
+    assert new.read_bytes().startswith(b"<!doctype html>")
 
 
 def test_what_cannot_be_shown_is_told_in_one_line(tmp_path: Path) -> None:

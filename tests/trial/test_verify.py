@@ -50,6 +50,11 @@ def test_the_command_prints_words_json_and_a_page(tmp_path: Path) -> None:
     assert "&lt;A&gt;" in page
     assert "<A>" not in page
     assert "http" not in page
+    assert f"Note: the head that you gave is in it, at row {len(ledger)}." in shown.stdout
+    assert "wholly anew" not in shown.stdout
+    assert (
+        "a ledger that was made wholly anew could not be seen" in call_here("verify", str(tmp_path / "trial.db")).stdout
+    )
     data = json.loads(call_here("verify", str(tmp_path / "trial.db"), "--json").stdout)
     assert data["ok"] is True
     assert data["head"] == ledger.head
@@ -85,9 +90,14 @@ def test_what_cannot_be_read_is_told_in_one_line(tmp_path: Path) -> None:
         verify_path(tmp_path / "nothing.db")
     with (
         pb.Agent(pb.AdaCUCB(2, pb.zCDP(1)), path=tmp_path / "busy.db"),
-        pytest.raises(AgentBusy),
+        pytest.raises(
+            AgentBusy, match=r"busy\.db is running\. Look with `private-bandits show`, or verify an exported"
+        ),
     ):
         verify_path(tmp_path / "busy.db")
+    shown = call_here("verify", str(tmp_path / "busy.db-public"))
+    assert shown.returncode == 2  # nothing is accused
+    assert "is a view for `private-bandits show`; verify needs the ledger" in " ".join(shown.stderr.split())
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -16,6 +16,8 @@ from private_bandits.instances import contextual_instance, linear_instance, para
 from private_bandits.policies import POLICIES
 from private_bandits.policies.linear import check_actions
 
+PAGE = b"<!doctype html>"
+"""Every page of this package begins so."""
 DEFAULTS = {"finite": "adac-imed", "linear": "adac-gope", "contextual": "adac-oful"}
 FINDER = "adac-top-two"
 """The policy that is made for verdicts."""
@@ -265,6 +267,19 @@ def check_new_file(path: Path | None) -> None:
         raise InvalidInput(f"{path} exists: name another file, or remove it first")
     if path is not None and not path.parent.is_dir():
         raise InvalidInput(f"the folder {path.parent} does not exist: make it first")
+
+
+def check_page(path: Path | None) -> None:
+    """Before a page is written: nothing is replaced that is no page, whatever name was mistyped."""
+    if path is None or not path.exists():
+        check_new_file(path)
+    elif not path.is_file() or not _is_page(path):
+        raise InvalidInput(f"{path} is no page, and is not overwritten: name another file")
+
+
+def _is_page(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(PAGE)) == PAGE
 
 
 def number_text(number: float | None) -> str | None:

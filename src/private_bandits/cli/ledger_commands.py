@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from private_bandits.cli.commands import Json, app
-from private_bandits.cli.flags import check_new_file
+from private_bandits.cli.flags import check_new_file, check_page
+from private_bandits.errors import InvalidInput
 from private_bandits.loading import require
 from private_bandits.trial.show import show_path
 from private_bandits.trial.verify import verification_page, verify_path
@@ -22,20 +23,28 @@ def show(
     delta: Annotated[
         float, typer.Option(help="The probability with which the intervals may fail, and the verdict.")
     ] = 0.05,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Let --html replace the page of an earlier day.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print the statement of a trial, also while its owner runs. The agent's own file is neither opened nor locked.
+    """Print the statement of a trial, or write it as a page, also while its owner runs.
 
-    It is made of the public file beside it, which the owner writes after each release, and otherwise at most once a
-    second. The statement says when that was.
+    The agent's own file is neither opened nor locked. The statement is made of the public file beside it, which the
+    owner writes after each release, and otherwise at most once a second. The statement says when that was.
     """
     if html is not None:
         require("a page", "audit", "jinja2")
-    check_new_file(html)
+    elif overwrite:
+        raise InvalidInput("--overwrite needs --html, the page that it replaces")
+    check_page(html) if overwrite else check_new_file(html)
     statement = show_path(file, delta)
     if html is not None:
         html.write_text(statement.html(), encoding="utf-8")
-    print(json.dumps(statement.to_dict()) if as_json else statement.text, end="\n" if as_json else "")
+    if as_json:
+        print(json.dumps(statement.to_dict()))
+    else:
+        print(statement.text.rstrip("\n") if html is None else f"Wrote the statement to {html}")
 
 
 @app.command()

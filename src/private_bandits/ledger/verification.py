@@ -37,6 +37,10 @@ BLIND = (
     "whether a copy of the agent's state was released elsewhere, with noise of its own",
     "rows after the last one here, unless a later head is known",
 )
+NO_HEAD = (
+    "no head was given, so a ledger that was made wholly anew could not be seen. Check it with a head that you were "
+    "given earlier, best before the first participant"
+)
 LONGEST_SPAN = 2**22
 """Leaves of a tree's node, at most: a text that names more is not counted through."""
 
@@ -237,13 +241,23 @@ class _Check:
         found = self.found
         found.rows, found.head = len(self._heads) - 1, self._heads[-1]
         found.reward_cost = max(self._costs.values(), default=Fraction(0))
-        if known_head is not None and known_head not in self._heads:
-            found.findings.append(Finding(None, _missing_head(known_head, found.rows)))
+        self._look_for(known_head)
         if self._known:
             self._fill_in(found)
             if found.private:
                 self._compare(found)
         return found
+
+    def _look_for(self, known_head: str | None) -> None:
+        """Say where a known head is, or that none was given."""
+        if known_head is None:
+            self.found.notes.append(NO_HEAD)
+        elif known_head in self._heads:
+            number = self._heads.index(known_head)
+            before = "" if number else ", before the first release"
+            self.found.notes.append(f"the head that you gave is in it, at row {number}{before}")
+        else:
+            self.found.findings.append(Finding(None, _missing_head(known_head, self.found.rows)))
 
     def _fill_in(self, found: Verification) -> None:
         """Note what the opening states."""

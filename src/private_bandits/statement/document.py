@@ -20,10 +20,11 @@ from private_bandits.statement.tried import tried
 
 PACKAGE = "private_bandits.statement"
 TITLE = "Statement of a trial"
+# Nobody knows what became of the owner afterwards.
 _STATUS = {
-    "running": "The trial is running.",
-    "finished": "The trial is closed: it makes no decisions and takes no outcomes any more.",
-    "failed": "The trial has stopped, because its method failed.",
+    "running": "The trial was running when this was written, {}.",
+    "finished": "{}. The trial is closed: it makes no decisions and takes no outcomes any more.",
+    "failed": "{}. The trial has stopped, because its method failed.",
 }
 
 
@@ -90,7 +91,7 @@ class Statement:
 
     def _lines(self) -> list[str]:
         facts = self._facts
-        return [f"{facts.written}. {_STATUS[facts.status]}"]
+        return [_STATUS[facts.status].format(facts.written)]
 
     def _marks(self) -> list[str]:
         """Return what nobody may overlook."""

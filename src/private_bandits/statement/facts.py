@@ -70,6 +70,14 @@ class Facts:
         return self.opening.get("plan")
 
     @property
+    def may_have_log(self) -> bool:
+        """Whether outcomes from before the first decision may be among those told: most policies can take a log.
+
+        No public record says whether there was one.
+        """
+        return self.policy.supports_warm_start and not self.policy.private_contexts
+
+    @property
     def differences(self) -> list[Difference]:
         """How much better one arm is than another, for each pair of arms, where there are few."""
         few = self.verdict is not None and len(self.policy.arm_names) <= MOST_PAIRED

@@ -52,10 +52,12 @@ def flow(facts: Facts) -> Chapter:
     """Say what became of all decisions."""
     asked = facts.counts.asked
     often = "once" if asked == 1 else f"{whole(asked)} times"
+    earlier = ""
+    if facts.may_have_log:
+        earlier = "If outcomes from before the trial were put in, each of them counts as a decision too. "
     words = [
         f"The program was asked {often} what to give to a participant. Each time is one decision. Somebody who came "
-        "twice counts twice. Outcomes from before the trial, if it began with any, count as decisions too. Every "
-        "decision is in exactly one of these groups:"
+        f"twice counts twice. {earlier}Every decision is in exactly one of these groups:"
     ]
     return Chapter("Participant flow", words, "flow", after=[_released(facts)])
 

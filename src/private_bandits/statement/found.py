@@ -5,11 +5,30 @@ from __future__ import annotations
 from private_bandits.statement.chapter import Chapter, sentence
 from private_bandits.statement.facts import Facts
 from private_bandits.statement.numbers import Figures, chance, named, several, whole
+from private_bandits.verdict import CONDITIONS, LINEAR_CONDITIONS, LOG_CONDITION
 
 MOST_ARMS = 200
 """Arms that are shown, at most: those of the largest means."""
 
-PAIRS = "How much better one arm is than another, with intervals that are right together, as above:"
+PAIRS = "How much better one arm is than another (in brackets: intervals that are right together, as above):"
+PLAIN = dict(
+    zip(
+        (*CONDITIONS, *LINEAR_CONDITIONS),
+        (
+            "the outcomes of an arm are alike over time, and one person's does not influence another's",
+            "whether and when an outcome is told does not depend on what it is",
+            "who is given which arm does not depend on the person",
+            "no earlier outcomes were put in, or how many was not chosen by looking at them",
+            "the mean outcome of an arm follows from the numbers that describe it: it is their sum, each times a "
+            "number that is the same for all arms",
+            "which arms were given, and which outcomes were told, does not depend on outcomes that were not released "
+            "by then",
+        ),
+        strict=True,
+    )
+)
+"""What a verdict assumes, as the library says it and as a board reads it."""
+ALIKE = '"Alike" means here: more alike than outcomes of different people.'
 UNKNOWN = (
     "Nothing was released yet, so nothing is known of any arm. The first release comes when enough outcomes were told."
 )
@@ -54,7 +73,8 @@ def _intervals(facts: Facts) -> str:
     return (
         f'"Outcomes" says {count}. The interval is where the arm\'s true mean is, noise '
         f"and chance included. All intervals are right together, on every day and however often anybody looks, but for "
-        f"a probability of at most {chance(facts.delta)}, provided that {condition}."
+        f"a probability of at most {chance(facts.delta)}, provided that {condition}. The "
+        "mean need not be in the middle of its interval, which is drawn from several releases."
     )
 
 
@@ -87,24 +107,46 @@ def verdict(facts: Facts) -> Chapter:
         words = [f"{named(told.winner)} is the best arm."]
     words.append(
         f"The probability that a wrong arm is ever called the best, on any day and however often anybody looks, is at "
-        f"most {chance(told.delta)}. Where arms are exactly equal either may be named."
+        f"most {chance(told.delta)}.{_own_delta(facts)} Where arms are exactly equal either may be named."
     )
     words.append("This is right under these conditions:")
-    points, pairs = [sentence(_as_outcomes(condition)) for condition in told.conditions], _pairs(facts)
-    return Chapter(title, words, points=points, after=[PAIRS] if pairs else [], rows=pairs)
+    points, pairs = [sentence(PLAIN[condition]) for condition in _conditions(facts)], _pairs(facts)
+    after = [_alike(facts), PAIRS if pairs else ""]
+    return Chapter(title, words, points=points, after=list(filter(None, after)), rows=pairs)
 
 
-def _as_outcomes(condition: str) -> str:
-    """The library speaks of rewards where a trial speaks of outcomes."""
-    return condition.replace("a reward", "an outcome").replace("reward", "outcome")
+def _own_delta(facts: Facts) -> str:
+    """Say with which probability the policy itself declares an arm, where that is another one."""
+    own = getattr(facts.policy, "delta", None)
+    return "" if own is None or own == facts.delta else f" The policy was set up with {chance(own)}."
+
+
+def _conditions(facts: Facts) -> list[str]:
+    """Return what the verdict assumes. Of a log nothing, where the policy can have started from none."""
+    told = () if facts.verdict is None else facts.verdict.conditions
+    return [condition for condition in told if condition != LOG_CONDITION or facts.may_have_log]
+
+
+def _alike(facts: Facts) -> str:
+    """Say what several outcomes of one person do to the verdict."""
+    limit, told = facts.settings.max_rewards_per_person, facts.verdict
+    if limit == 1 or told is None:
+        return ""
+    taken = "How many outcomes of one person are taken was not limited. If there are several, and they"
+    if limit is not None:
+        taken = f"Up to {whole(limit)} outcomes of one person were taken. If they"
+    broken = "the first condition is broken, and " if told.conditions[0] == CONDITIONS[0] else ""
+    return f"{taken} are alike, {broken}the verdict is too sure. {ALIKE}"
 
 
 def _pairs(facts: Facts) -> list[tuple[str, str]]:
-    """Return the difference of each pair of arms, where there are few."""
+    """Return the difference of each pair of arms, where there are few: the arm of the larger mean first."""
     figures = Figures(facts.settings.reward_range)
+    winner = None if facts.verdict is None else facts.verdict.winner
     lines = []
-    for pair in facts.differences:
+    for pair in sorted(facts.differences, key=lambda found: winner not in (found.first, found.second)):
         if pair.mean is not None:
-            interval = f"{figures.near(pair.mean)} (interval: {figures.interval(pair.low, pair.high)})"
-            lines.append((f"{named(pair.first)} minus {named(pair.second)}", interval))
+            led = pair if pair.mean >= 0 else pair.reversed
+            by = f"{figures.near(abs(pair.mean))} ({figures.interval(led.low, led.high)})"
+            lines.append((f"{named(led.first)} and {named(led.second)}", f"{named(led.first)} better by {by}"))
     return lines

@@ -81,14 +81,18 @@ def _figures(told: Guarantee, joint: bool) -> list[tuple[str, str]]:
     return lines
 
 
+_BEFOREHAND = (
+    "this page names nobody. All of these, and the range of outcomes, have to be decided without having seen the "
+    "outcome. Otherwise the promise fails."
+)
 PUBLIC = (
-    "That a person took part, when, what the person was given, and whether an outcome was told are no secrets here. "
-    "None of these, and not the range of outcomes either, may be chosen after seeing an outcome."
+    "The program does not hide that somebody took part, when, what they were given, or whether an outcome was told; "
+    f"{_BEFOREHAND}"
 )
 PUBLIC_JOINT = (
-    "That a person took part and when, and whether an outcome was told, are no secrets here. None of these, and not "
-    "the range of outcomes either, may be chosen after seeing an outcome. What is recommended for a person may tell of "
-    "that person's own description: it is for those who serve that person, and not to be published."
+    f"The program does not hide that somebody took part, when, or whether an outcome was told; {_BEFOREHAND} What is "
+    "recommended for a person may tell of that person's own description: it is for those who serve that person, and "
+    "not to be published."
 )
 TRUSTED = (
     "Those who run the program are trusted. Whoever can read its memory, or its file, can see sums of outcomes that no "

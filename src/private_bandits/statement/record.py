@@ -7,8 +7,14 @@ from private_bandits.statement.chapter import Chapter
 from private_bandits.statement.facts import Facts
 from private_bandits.statement.numbers import several, whole
 
-_SHOWN_ELSEWHERE = {"policy: arms", "policy: n arms", "policy: actions", "policy: budget", "give up after"}
-"""Settings that are said above, or are long tables."""
+TITLE = "For specialists: settings, and how to check this statement"
+COMMAND = "private-bandits verify ledger.jsonl --head HEAD"
+
+_LEFT_OUT = {
+    *("policy: arms", "policy: n arms", "policy: actions", "policy: budget", "give up after"),
+    *("for people", "token"),
+}
+"""Settings that are said above, or are long tables, or mean nothing to a reader."""
 
 
 def record(facts: Facts) -> Chapter:
@@ -26,28 +32,31 @@ def record(facts: Facts) -> Chapter:
         ("date", facts.written),
     ]
     settings = settings_in_words(facts.opening["settings"])
-    rows += [(name, value) for name, value in settings if name not in _SHOWN_ELSEWHERE and value not in ("{}", "[]")]
+    rows += [(name, value) for name, value in settings if name not in _LEFT_OUT and value not in ("{}", "[]")]
     after = [
+        *_heads(facts),
         'The ledger is what agent.ledger.to_jsonl("ledger.jsonl") writes, or the program\'s own file once the '
         "program is closed.",
-        _start(facts),
     ]
-    return Chapter("Settings, and how to check this statement", words, after=after, rows=rows, code=_command(facts))
+    return Chapter(TITLE, words, after=after, rows=rows, code=[COMMAND])
 
 
-def _command(facts: Facts) -> list[str]:
-    return ["private-bandits verify ledger.jsonl \\", f"    --head {facts.head}"]
-
-
-def _start(facts: Facts) -> str:
-    """Say what the head at the start is worth."""
+def _heads(facts: Facts) -> list[str]:
+    """Say which heads to check the ledger with, and what they are worth."""
     chained = facts.opening.get("chained")
-    if chained is None:
-        return (
-            "The head at the start stands for all settings and for the plan. It was known before the first outcome, "
-            "and should be the one that was handed out then."
-        )
-    return (
-        f"An earlier version wrote the first {several(chained['rows'], 'release')} of this ledger, and they were put "
-        f"under fingerprints on {chained['on']}. Nothing vouches for what was before that day."
+    now = (
+        f"Then run it with the head of this statement, {facts.head}. If it is in the ledger, everything that this "
+        "statement is made of is there."
     )
+    if chained is not None:
+        return [
+            f"In place of HEAD put a head that you were given earlier. {now}",
+            f"An earlier version wrote the first {several(chained['rows'], 'release')} of this ledger, and they were "
+            f"put under fingerprints on {chained['on']}. Nothing vouches for what was before that day.",
+        ]
+    return [
+        f"In place of HEAD put the head that you were given before the first participant. It should be "
+        f"{facts.first_head}. It stands for all settings and for the plan. A head that you only read here proves "
+        "nothing: whoever wrote a ledger wholly anew would show you a head of that one.",
+        now,
+    ]

@@ -20,7 +20,7 @@ MOST_OF_PLAN = 60
 def tried(facts: Facts) -> Chapter:
     """Say what was compared, by which rules."""
     settings = facts.settings
-    words = [_arms(facts), _coin(facts) + facts.policy.in_words, _outcomes(facts)]
+    words = [_arms(facts), _choice(facts), _outcomes(facts)]
     limits = [_people(facts), _time(settings.give_up_after)]
     words.append(" ".join(filter(None, limits)))
     after, rows = [], plan_lines(facts.plan)
@@ -46,14 +46,15 @@ def _arms(facts: Facts) -> str:
     return f"{whole(len(names))} arms are compared. They are listed with the results. {meaning}"
 
 
-def _coin(facts: Facts) -> str:
-    settings = facts.settings
+def _choice(facts: Facts) -> str:
+    settings, rule = facts.settings, facts.policy.in_words
     if settings.control is None or settings.control_share is None:
-        return "How an arm is chosen. " if facts.policy.arm_names else "How an option is chosen. "
+        return f"How an {'arm' if facts.policy.arm_names else 'option'} is chosen. {rule}"
     kind = "a coin, which is foreseeable here," if settings.seed is not None else "a coin that nobody can foresee"
     return (
         f"How an arm is chosen. First {kind} is tossed. With a probability of {chance(settings.control_share)} the "
         f"participant is given the control arm, {named(str(settings.control))}. Otherwise it is as follows. "
+        f"{rule.replace('verybody is given', 'verybody else is given')} The coin goes on until the trial stops."
     )
 
 

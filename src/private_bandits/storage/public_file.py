@@ -105,6 +105,11 @@ def _replace(path: Path, text: str) -> None:
     os.replace(draft, path)
 
 
+def is_public_text(data: bytes) -> bool:
+    """Whether a file with these bytes is a public file, or was one before it was damaged."""
+    return data.startswith(json.dumps({"kind": KIND})[:-1].encode("ascii"))
+
+
 def read_public_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
     """Read a public file, by its own path. Returns the view as plain data, and when it was written (UTC).
 

@@ -8,7 +8,7 @@ import os
 from fractions import Fraction
 from pathlib import Path
 
-from private_bandits.errors import AgentFileInvalid, InvalidInput
+from private_bandits.errors import AgentBusy, AgentFileInvalid, InvalidInput
 from private_bandits.ledger import Account
 from private_bandits.ledger.verification import (
     BLIND,
@@ -23,6 +23,7 @@ from private_bandits.pages import render
 from private_bandits.plain_data import settings_in_words
 from private_bandits.state import Settings
 from private_bandits.storage.ledger_file import LedgerFile, read_ledger_file
+from private_bandits.storage.public_file import is_public_text
 from private_bandits.storage.rows import chained_rows
 from private_bandits.wiring import door_for
 
@@ -42,7 +43,7 @@ def verify_path(path: str | os.PathLike[str], head: str | None = None) -> Verifi
         What was found. A file that is damaged is a finding too.
 
     Raises:
-        InvalidInput: There is no such file.
+        InvalidInput: There is no such file, or it is the public file beside an agent's own, which holds no ledger.
         AgentBusy: An agent has the file open. Export its ledger with `agent.ledger.to_jsonl(...)` instead.
     """
     try:
@@ -54,6 +55,15 @@ def verify_path(path: str | os.PathLike[str], head: str | None = None) -> Verifi
             return _verify_file(read_ledger_file(path), head)
         except AgentFileInvalid as error:
             return Verification(findings=[Finding(None, str(error))])
+        except AgentBusy:
+            raise AgentBusy(
+                f"{path} is running. Look with `private-bandits show`, or verify an exported ledger "
+                "(agent.ledger.to_jsonl)"
+            ) from None
+    if is_public_text(data):
+        raise InvalidInput(
+            f"{path} is a view for `private-bandits show`; verify needs the ledger, which agent.ledger.to_jsonl exports"
+        )
     if not data.isascii():
         place = next(i for i, byte in enumerate(data) if byte > 127)
         return Verification(findings=[Finding(data.count(b"\n", 0, place), "it holds a byte that no ledger has")])
