@@ -86,11 +86,13 @@ _BEFOREHAND = (
     "outcome. Otherwise the promise fails."
 )
 PUBLIC = (
-    "The program does not hide that somebody took part, when, what they were given, or whether an outcome was told; "
+    "The program does not hide that somebody took part, when, what they were given, whether an outcome was told, or "
+    "when the trial was closed; "
     f"{_BEFOREHAND}"
 )
 PUBLIC_JOINT = (
-    f"The program does not hide that somebody took part, when, or whether an outcome was told; {_BEFOREHAND} What is "
+    f"The program does not hide that somebody took part, when, whether an outcome was told, or when "
+    f"the trial was closed; {_BEFOREHAND} What is "
     "recommended for a person may tell of that person's own description: it is for those who serve that person, and "
     "not to be published."
 )
