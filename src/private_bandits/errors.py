@@ -66,3 +66,43 @@ class AgentFileMissing(PrivateBanditsError, FileNotFoundError):
 
 class AgentFileInvalid(PrivateBanditsError, ValueError):
     """The file is not an agent's, or was written by a version that this one does not read."""
+
+
+class DatabaseFailed(PrivateBanditsError, ConnectionError):
+    """A database that could not be read or written. Nothing was changed."""
+
+
+class DatabaseBusy(DatabaseFailed):
+    """A database that others keep busy. Nothing was changed, and the same call may work in a moment."""
+
+
+class DatabaseOutdated(PrivateBanditsError, RuntimeError):
+    """A database whose tables are of another version. Nothing was changed."""
+
+
+class OutcomeUnknown(PrivateBanditsError, ConnectionError):
+    """A database did not say whether it kept a change. The same call, repeated with the same ids, tells."""
+
+
+class UnknownBandit(PrivateBanditsError, LookupError):
+    """A database has no bandit of this name."""
+
+
+class BanditExists(PrivateBanditsError, FileExistsError):
+    """A database has a bandit of this name already. Nothing was changed."""
+
+
+class BanditStopped(PrivateBanditsError, RuntimeError):
+    """A bandit that makes no decisions and takes no rewards: it is paused, closed, or its policy failed."""
+
+
+class StateRolledBack(PrivateBanditsError, RuntimeError):
+    """A bandit that knows less than it has said: its database is an earlier copy. It is frozen."""
+
+
+class Overloaded(PrivateBanditsError, BlockingIOError):
+    """Too many calls wait for one bandit. This one changed nothing: try again after `retry_after` seconds."""
+
+    def __init__(self, text: str, retry_after: int = 1) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after

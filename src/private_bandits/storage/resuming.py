@@ -71,13 +71,13 @@ class AgentFile:
 
     def _load(self, open_episode: OpenEpisode) -> tuple[PublicState, PrivateState]:
         found, settings = self._contents, self.settings
-        self._private = PrivateState(load_sums(found, open_episode))
+        self._private = PrivateState(load_sums(found.episodes.value, found.kept.value, open_episode))
         self._public = public = PublicState(
             policy=None,
             waiting=Waiting(len(settings.policy.arm_names)),
             asked=found.asked,
             generation=found.generation + 1,
-            ended=load_endings(found),
+            ended=load_endings(found.ended, found.asked, found.open),
             times=stored_times(settings.give_up_time, found.times, found.oldest, found.asked),
         )
         self._decisions = OpenDecisions(settings, public.generation, found.open)

@@ -1,0 +1,190 @@
+"""What callers want of a bandit, one operation each. Each has an outcome of its own, whatever else is in its batch."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from private_bandits.checks import whole_number
+from private_bandits.errors import InvalidInput
+from private_bandits.service.working_copy import WorkingCopy
+from private_bandits.state import Decision
+from private_bandits.storage.sql.asks import AskKey, KnownAsk
+
+Outcome = Literal["recorded", "already_recorded", "given_up", "over_limit", "dropped", "lost"]
+"""What became of a decision. `recorded` is said once; later tells of it, whatever they say, are `already_recorded`."""
+
+MOST_ASKED = 1000
+LONGEST_KEY = 255
+
+_OUTCOMES: dict[str, Outcome] = {
+    "told": "already_recorded",
+    "given_up": "given_up",
+    "out_of_time": "given_up",
+    "over_limit": "over_limit",
+    "dropped": "dropped",
+    "lost": "lost",
+}
+
+
+class Operation(ABC):
+    """Something to do in a batch."""
+
+    statuses: ClassVar[Sequence[str]] = ("active", "paused")
+    """In which the bandit does it."""
+
+    @property
+    def decisions(self) -> Sequence[str]:
+        """The ids of the decisions that it names."""
+        return ()
+
+    @property
+    def asks(self) -> int:
+        """How many decisions it asks for."""
+        return 0
+
+    @property
+    def ask_key(self) -> AskKey | None:
+        """The key under which it may come again."""
+        return None
+
+    @abstractmethod
+    def run(self, copy: WorkingCopy) -> Any:
+        """Do it, in the transaction of the batch. What is raised before anything changed is its outcome."""
+
+
+@dataclass(frozen=True)
+class Ask(Operation):
+    """Make decisions.
+
+    Args:
+        n: How many.
+        person: For whom, where the bandit has a limit for each person.
+        actions: To choose from, where they change.
+        api_key: The number of the caller's API key.
+        idempotency_key: Under which the same ask may come again for a day, and has the same answer.
+    """
+
+    n: int = 1
+    person: str | None = field(default=None, repr=False)
+    actions: Any = field(default=None, repr=False)
+    api_key: int = 0
+    idempotency_key: str | None = None
+
+    statuses = ("active",)
+
+    @property
+    def asks(self) -> int:
+        """So many, unless that is no number, which is refused later."""
+        return self.n if type(self.n) is int and 0 < self.n <= MOST_ASKED else 0
+
+    @property
+    def ask_key(self) -> AskKey | None:
+        """The API key's number, and the caller's key."""
+        return None if self.idempotency_key is None else (self.api_key, self.idempotency_key)
+
+    def run(self, copy: WorkingCopy) -> list[Decision]:
+        """Return the decisions: new ones, or those that the same ask had before."""
+        count = whole_number("n", self.n, 1, MOST_ASKED)
+        key = self.ask_key
+        if key is None:
+            return self._made(copy, count)
+        body = copy.ids.body_hash(self._body(key))
+        known = copy.store.asks.find(key)
+        if known is None:
+            first = copy.bandit.public.asked + 1
+            found = self._made(copy, count)
+            copy.store.asks.note(key, KnownAsk(body, first, count))
+            return found
+        if known.body != body:
+            raise InvalidInput("the idempotency key was used for another ask within a day: choose a new key")
+        return [copy.shown(*made) for made in copy.store.made(known.first, known.made)]
+
+    def _made(self, copy: WorkingCopy, count: int) -> list[Decision]:
+        first = copy.bandit.public.asked + 1
+        found = copy.bandit.ask(count, self.actions, self.person)
+        assert isinstance(found, list)
+        return [copy.shown(first + i, one.action, one.arm) for i, one in enumerate(found)]
+
+    def _body(self, key: AskKey) -> str:
+        if not 0 < len(key[1]) <= LONGEST_KEY:
+            raise InvalidInput(f"an idempotency key has 1 to {LONGEST_KEY} characters, got {len(key[1])}")
+        try:
+            return json.dumps([self.n, self.person, self.actions])
+        except (TypeError, ValueError):
+            problem = "an ask with an idempotency key takes plain data: lists, numbers and texts"
+        raise InvalidInput(problem)
+
+
+@dataclass(frozen=True)
+class Tell(Operation):
+    """Tell the reward of a decision.
+
+    Args:
+        decision: The id of the decision.
+        reward: The reward.
+        played: The action really taken, where it was another.
+    """
+
+    decision: str
+    reward: float = field(repr=False)
+    played: int | str | None = field(default=None, repr=False)
+
+    @property
+    def decisions(self) -> Sequence[str]:
+        """The one that it tells the reward of."""
+        return (self.decision,)
+
+    def run(self, copy: WorkingCopy) -> Outcome:
+        """Take the reward, once. A decision that is closed says how it ended, whatever is told now."""
+        number, store = copy.number_of(self.decision), copy.store
+        ended = store.how_it_ended(number)
+        if ended is not None:
+            return _OUTCOMES[ended]
+        before = store.hot.releases
+        try:
+            copy.bandit.tell(copy.internal_id(number), self.reward, self.played)
+        except BaseException:
+            if store.hot.releases == before:
+                raise
+        if store.hot.releases > before:
+            return "recorded"  # the release that it completed is lasting, whatever the policy made of it
+        ended = store.how_it_ended(number)
+        return "recorded" if ended in (None, "told") else _OUTCOMES[ended]
+
+
+@dataclass(frozen=True)
+class GiveUp(Operation):
+    """Give a decision up, whose reward will never come.
+
+    Args:
+        decision: The id of the decision.
+    """
+
+    decision: str
+
+    @property
+    def decisions(self) -> Sequence[str]:
+        """The one that it gives up."""
+        return (self.decision,)
+
+    def run(self, copy: WorkingCopy) -> Outcome:
+        """Close the decision. One that is closed says how it ended."""
+        number = copy.number_of(self.decision)
+        ended = copy.store.how_it_ended(number)
+        if ended is not None:
+            return _OUTCOMES[ended]
+        copy.bandit.give_up(copy.internal_id(number))
+        return "given_up"
+
+
+@dataclass(frozen=True)
+class Finish(Operation):
+    """Release what is unreleased, and take no rewards any more."""
+
+    def run(self, copy: WorkingCopy) -> int:
+        """Return how many rewards the closing releases hold; 0 if the bandit was finished before."""
+        return copy.bandit.finish()
