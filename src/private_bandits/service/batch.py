@@ -10,8 +10,6 @@ from __future__ import annotations
 import copy as copies
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
 
 from private_bandits.errors import (
     BanditStopped,
@@ -23,7 +21,7 @@ from private_bandits.errors import (
     StateRolledBack,
     UnknownDecision,
 )
-from private_bandits.service.operations import Operation
+from private_bandits.service.operations import Answer, Operation
 from private_bandits.service.working_copy import Loader, WorkingCopy
 from private_bandits.state import Settings
 from private_bandits.storage.sql.database import Database, Transaction
@@ -31,14 +29,6 @@ from private_bandits.storage.sql.state_rows import ACTIVE
 from private_bandits.storage.sql.stored import change_standing
 
 FROZEN = "frozen"
-
-
-@dataclass(frozen=True, repr=False)
-class Answer:
-    """The outcome of an operation: a value, or the error to raise."""
-
-    value: Any = None
-    error: PrivateBanditsError | None = None
 
 
 class Batches:
@@ -56,7 +46,7 @@ class Batches:
 
     def run(self, operations: Sequence[Operation]) -> list[Answer]:
         """Run the first of these operations, up to one that releases. Returns the outcomes of those that ran."""
-        self._copy, self._begun = None, False
+        self._copy, self._begun, self._loader.failed = None, False, None
         try:
             answers = self._transact(operations)
         except BaseException as error:
@@ -106,20 +96,18 @@ class Batches:
 
     def _keep_learned(self) -> None:
         """Write what the policy made of a release, or how it failed. Others can learn it from the release too."""
-        copy = self._copy
-        if copy is None:
+        if self._copy is None:
             return
-        bandit, kept = copy.bandit, False
-        if bandit.failed is None:
+        bandit, store = self._copy.bandit, self._copy.store
+        if bandit.unfinished:
+            self._loader.forget()  # what followed a release failed, and this copy is good for nothing any more
+        else:
             try:
                 bandit.encode_changes()
-                if copy.store.has_changes:
-                    copy.store.commit(bandit.public)
-                kept = True
-            except BaseException:
-                kept = False  # another worker was faster, the database failed, or the policy cannot be encoded
-        if not kept:
-            self._loader.forget()
+                if store.has_changes:
+                    store.commit(bandit.public)
+            except BaseException:  # another worker was faster, the database failed, or the policy
+                self._loader.forget()
         if bandit.failed is not None:
             self._mark_failed(bandit.failed)
 
@@ -186,13 +174,14 @@ def _run_all(copy: WorkingCopy, operations: Sequence[Operation], status: str, wo
 
 def _run_one(copy: WorkingCopy, operation: Operation) -> Answer:
     """Return the outcome of an operation. An error in the middle of a change ends the batch."""
-    bandit = copy.bandit
+    bandit, before = copy.bandit, copy.store.hot.version
     try:
         value = operation.run(copy)
-    except (DatabaseFailed, OutcomeUnknown):
-        raise
-    except Exception as error:
-        if bandit.unfinished or bandit.failed is not None:
+    except BaseException as error:
+        if copy.store.hot.version > before:  # its release is lasting, and what followed failed
+            return operation.once_lasting()
+        kept_from_others = isinstance(error, Exception) and not isinstance(error, (DatabaseFailed, OutcomeUnknown))
+        if not kept_from_others or bandit.unfinished or bandit.failed is not None:
             raise
         return Answer(error=_shown(error))
     bandit.unfinished = False  # the rest is up to the transaction

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from private_bandits.errors import BanditStopped, Overloaded
-from private_bandits.service.batch import Answer, Batches
-from private_bandits.service.operations import Operation
+from private_bandits.service.batch import Batches
+from private_bandits.service.operations import Answer, Operation
 from private_bandits.service.working_copy import Loader
 from private_bandits.storage.sql.database import Database
 from private_bandits.storage.sql.stored import find_bandit

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from private_bandits.checks import whole_number
-from private_bandits.errors import InvalidInput
+from private_bandits.errors import InvalidInput, OutcomeUnknown, PrivateBanditsError
 from private_bandits.service.working_copy import WorkingCopy
 from private_bandits.state import Decision
 from private_bandits.storage.sql.asks import AskKey, KnownAsk
@@ -28,6 +28,14 @@ _OUTCOMES: dict[str, Outcome] = {
     "dropped": "dropped",
     "lost": "lost",
 }
+
+
+@dataclass(frozen=True, repr=False)
+class Answer:
+    """The outcome of an operation: a value, or the error to raise."""
+
+    value: Any = None
+    error: PrivateBanditsError | None = None
 
 
 class Operation(ABC):
@@ -54,6 +62,11 @@ class Operation(ABC):
     @abstractmethod
     def run(self, copy: WorkingCopy) -> Any:
         """Do it, in the transaction of the batch. What is raised before anything changed is its outcome."""
+
+    def once_lasting(self) -> Answer:
+        """Return the outcome where it released, which is lasting, and something failed afterwards."""
+        text = "the release is lasting, and what followed it failed: repeat the call, which tells"
+        return Answer(error=OutcomeUnknown(text))
 
 
 @dataclass(frozen=True)
@@ -144,16 +157,14 @@ class Tell(Operation):
         ended = store.how_it_ended(number)
         if ended is not None:
             return _OUTCOMES[ended]
-        before = store.hot.releases
-        try:
-            copy.bandit.tell(copy.internal_id(number), self.reward, self.played)
-        except BaseException:
-            if store.hot.releases == before:
-                raise
-        if store.hot.releases > before:
-            return "recorded"  # the release that it completed is lasting, whatever the policy made of it
-        ended = store.how_it_ended(number)
+        before = store.hot.version
+        copy.bandit.tell(copy.internal_id(number), self.reward, self.played)
+        ended = store.how_it_ended(number) if store.hot.version == before else "told"
         return "recorded" if ended in (None, "told") else _OUTCOMES[ended]
+
+    def once_lasting(self) -> Answer:
+        """The reward was taken, whatever the policy made of the release."""
+        return Answer("recorded")
 
 
 @dataclass(frozen=True)
