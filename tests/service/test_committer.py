@@ -40,6 +40,7 @@ from private_bandits.storage.sql import database as database_module
 from private_bandits.storage.sql.asks import KEPT_FOR
 from private_bandits.storage.sql.database import Database, Transaction
 from private_bandits.storage.sql.schema import asks, decisions, hot, releases
+from private_bandits.storage.sql.store import SqlStore
 from private_bandits.storage.sql.stored import change_standing, find_bandit
 from tests.databases import KINDS, DatabaseAgent, opened
 
@@ -175,9 +176,9 @@ def test_an_ask_that_comes_again_has_the_same_answer(
     assert "ann" not in str(rows)
     clock = Transaction._clock
     monkeypatch.setattr(Transaction, "_clock", lambda work: clock(work) + KEPT_FOR + 1)
-    later = committer.run("trial", Ask(n=3, person="bob", api_key=1, idempotency_key="new"))
-    assert later == committer.run("trial", Ask(n=3, person="bob", api_key=1, idempotency_key="new"))
-    assert [row.idempotency_key for row in [only_row(database, asks)]] == ["new"]
+    a_day_later = Ask(n=1, person="bob", api_key=1, idempotency_key="k")
+    assert committer.run("trial", a_day_later) == committer.run("trial", a_day_later)
+    assert only_row(database, asks).made == 1, "older ones are forgotten"
 
 
 def test_an_ask_and_its_key_are_kept_together(database: Database, committer: Committer) -> None:
@@ -257,6 +258,28 @@ def test_a_finished_bandit_takes_nothing(database: Database, committer: Committe
     agent = DatabaseAgent.resume(database)
     assert sum(row.count for row in agent.ledger) == 13
     assert sum(row.values[0] for row in agent.ledger) == 6.5
+
+
+def test_a_database_that_fails_after_the_last_release_leaves_the_bandit_finished(
+    database: Database, committer: Committer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(database)
+    found = committer.run("trial", Ask(n=9))
+    tell_all(committer, [(one.id, 0.5) for one in found])
+    whole, armed = SqlStore.releases, [1]
+
+    def once_failing(store: SqlStore, first: int, last: int) -> Any:
+        if armed:
+            armed.pop()
+            raise DatabaseFailed("the database failed")
+        return whole(store, first, last)
+
+    monkeypatch.setattr(SqlStore, "releases", once_failing)
+    with pytest.raises(OutcomeUnknown, match="repeat the call"):
+        committer.run("trial", Finish())
+    assert committer.run("trial", Finish()) == 0
+    assert type(committer.submit("trial", Ask()).exception()) is AgentFinished
+    assert sum(row.values[0] for row in DatabaseAgent.resume(database).ledger) == 4.5
 
 
 # Time.

@@ -31,6 +31,7 @@ from private_bandits.storage.sql import database as database_module
 from private_bandits.storage.sql.database import Database, address_of
 from private_bandits.storage.sql.migrating import newest_revision
 from private_bandits.storage.sql.schema import decisions, episodes, hot, metadata, people, releases
+from private_bandits.storage.sql.store import SqlStore
 from private_bandits.storage.sql.stored import check_name, find_bandit
 from tests.databases import KINDS, DatabaseAgent, address, opened, server
 
@@ -117,6 +118,20 @@ def test_an_episode_is_released_once(database: Database) -> None:
     assert row["episode"] == "0/1"
     with database.transaction() as work, pytest.raises(DatabaseFailed, match="there already"):
         work.run(sa.insert(episodes), [row | {"release": 2}])
+
+
+def test_a_write_from_another_version_is_refused_even_with_the_lock(database: Database) -> None:
+    agent = DatabaseAgent.make(database, POLICY)
+    asked = agent.ask()
+    store = bandit_of(agent).records
+    assert isinstance(store, SqlStore)
+    with database.transaction() as work:
+        work.lock(1)
+        work.run(sa.update(hot).values(version=hot.c.version + 1))
+        store.join(work)
+        with pytest.raises(DatabaseFailed, match="although its row was locked"):
+            agent.tell(asked, 1.0)
+    assert rows_of(database, releases) == []
 
 
 def test_contexts_are_erased_when_a_decision_is_closed(database: Database) -> None:

@@ -64,7 +64,6 @@ class Batches:
             if refusal is not None:
                 return _all_of(operations, refusal)
             self._copy = copy = self._loader.current(work, lock.version)
-            _check_evidence(copy, operations)
             copy.give_up_late(work.now)
             _fetch(copy, operations, work.now)
             self._begun = True
@@ -132,16 +131,11 @@ class Batches:
         return [answer for operation in operations for answer in self.run([operation])]
 
 
-def _check_evidence(copy: WorkingCopy, operations: Sequence[Operation]) -> None:
-    """Look for decisions that the bandit handed out and does not know, before anything is done."""
-    for operation in operations:
-        for decision in operation.decisions:
-            with suppress(UnknownDecision):
-                copy.number_of(decision)
-
-
 def _fetch(copy: WorkingCopy, operations: Sequence[Operation], now: int) -> None:
-    """Look up, with a few statements, what the operations name."""
+    """Look up, with a few statements, what the operations name.
+
+    A decision that the bandit handed out and does not know ends the batch here, before any operation runs.
+    """
     numbers: list[int] = []
     for operation in operations:
         for decision in operation.decisions:
