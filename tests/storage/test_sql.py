@@ -107,7 +107,7 @@ def test_no_table_has_a_row_for_a_reward(database: Database) -> None:
     assert [row["rewards"] for row in rows_of(database, people)] == [6]
     tables = {table.name: len(rows_of(database, table)) for table in metadata.sorted_tables}
     rows = len(agent.ledger)
-    once = dict.fromkeys(("bandits", "hot", "cold", "people"), 1)
+    once = dict.fromkeys(("bandits", "hot", "cold", "people", "identity"), 1)
     assert tables == once | {"decisions": 8, "releases": rows, "episodes": rows, "asks": 0, "keys": 0}
 
 

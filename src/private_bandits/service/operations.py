@@ -154,13 +154,14 @@ class Tell(Operation):
     def run(self, copy: WorkingCopy) -> Outcome:
         """Take the reward, once. A decision that is closed says how it ended, whatever is told now."""
         number, store = copy.number_of(self.decision), copy.store
-        ended = store.how_it_ended(number)
-        if ended is not None:
-            return _OUTCOMES[ended]
-        before = store.hot.version
-        copy.bandit.tell(copy.internal_id(number), self.reward, self.played)
-        ended = store.how_it_ended(number) if store.hot.version == before else "told"
-        return "recorded" if ended in (None, "told") else _OUTCOMES[ended]
+        opened, before = store.numbered(number), store.hot.version
+        if opened is None:
+            return _OUTCOMES[store.ending_of(number)]
+        copy.bandit.tell(opened.id, self.reward, self.played)
+        if store.hot.version > before:
+            return "recorded"  # and released
+        ended = store.ending_of(number)
+        return "recorded" if ended == "told" else _OUTCOMES[ended]
 
     def once_lasting(self) -> Answer:
         """The reward was taken, whatever the policy made of the release."""
@@ -185,10 +186,10 @@ class GiveUp(Operation):
     def run(self, copy: WorkingCopy) -> Outcome:
         """Close the decision. One that is closed says how it ended."""
         number = copy.number_of(self.decision)
-        ended = copy.store.how_it_ended(number)
-        if ended is not None:
-            return _OUTCOMES[ended]
-        copy.bandit.give_up(copy.internal_id(number))
+        opened = copy.store.numbered(number)
+        if opened is None:
+            return _OUTCOMES[copy.store.ending_of(number)]
+        copy.bandit.give_up(opened.id)
         return "given_up"
 
 

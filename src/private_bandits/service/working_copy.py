@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from private_bandits.arguments import parsed_id
 from private_bandits.bandit import Bandit
 from private_bandits.errors import StateRolledBack
 from private_bandits.ledger import Account
@@ -35,10 +36,6 @@ class WorkingCopy:
     store: SqlStore
     ids: DecisionIds
 
-    def internal_id(self, number: int) -> str:
-        """Return the id that the state machine has for a decision."""
-        return f"{self.bandit.settings.token}-{self.bandit.public.generation}-{number}"
-
     def shown(self, number: int, action: int, arm: str | None) -> Decision:
         """Return a decision as callers see it."""
         names = self.bandit.policy.arm_names
@@ -51,6 +48,9 @@ class WorkingCopy:
             UnknownDecision: The bandit did not hand it out.
             StateRolledBack: The bandit handed it out, and does not know that any more.
         """
+        in_file = parsed_id(decision, self.bandit.settings.token) if isinstance(decision, str) else None
+        if in_file is not None and in_file[1] <= self.store.fixed.moved_in.get(in_file[0], 0):
+            return in_file[1]  # the id that the agent handed out before it moved in
         incarnation, number = self.ids.parsed(decision)
         if incarnation != self.ids.incarnation or number > self.bandit.public.asked:
             raise StateRolledBack(

@@ -33,6 +33,9 @@ def _text(name: str, *, optional: bool = False) -> Column[str]:
     return Column(name, Text, nullable=optional)
 
 
+identity = Table("identity", metadata, _text("id"), PrimaryKeyConstraint("id", name="identity_key"))
+"""One row of 64 random bits: which database this is, whatever its address."""
+
 bandits = Table(
     "bandits",
     metadata,
@@ -41,10 +44,14 @@ bandits = Table(
     _text("settings"),
     _text("opening"),
     _text("id_key"),
+    _text("moved_in", optional=True),
     _whole("created"),
     UniqueConstraint("name", name="bandits_name"),
 )
-"""What is fixed for the life of a bandit. id_key: signs the ids of its decisions, and hashes what was asked."""
+"""What is fixed for the life of a bandit. id_key: signs the ids of its decisions, and hashes what was asked.
+
+moved_in: of an agent that moved in, the number of the last decision of each generation of its file, as JSON.
+"""
 
 hot = Table(
     "hot",
@@ -92,7 +99,7 @@ decisions = Table(
     _whole("bandit"),
     _whole("number"),
     _whole("generation"),
-    _whole("action"),
+    _whole("action", optional=True),
     _text("arm", optional=True),
     _text("person", optional=True),
     _text("offered", optional=True),
@@ -101,7 +108,10 @@ decisions = Table(
     _whole("closed_at", optional=True),
     PrimaryKeyConstraint("bandit", "number", name="decisions_key"),
 )
-"""Every decision, also after it was closed. Its person and its contexts are erased then."""
+"""Every decision, also after it was closed. Its person and its contexts are erased then.
+
+Of an agent that moved in, decisions that were closed before have no action, and those that were told have no row.
+"""
 
 Index(
     "decisions_open",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ from sqlalchemy import Row
 from private_bandits.ledger import Account, Release
 from private_bandits.ledger.chain import digest
 from private_bandits.mechanism.episode import Episode
-from private_bandits.state import PublicState
+from private_bandits.state import Endings, PublicState
 
 ACTIVE = "active"
 """The status of a bandit that makes decisions and takes rewards."""
@@ -54,6 +55,25 @@ class HotRow:
     sums: Mapping[int, str]
     releases: int
     head: str
+
+    @classmethod
+    def first(cls, arms: int, head: str) -> HotRow:
+        """Return the state of a new bandit. arms: how many fixed arms it has. head: the hash of its opening."""
+        return cls(
+            version=1,
+            status=ACTIVE,
+            failed=None,
+            incarnation=secrets.token_hex(8),
+            generation=1,
+            asked=0,
+            open=0,
+            waiting=json.dumps([0] * arms),
+            ended=json.dumps(vars(Endings())),
+            arrivals=None,
+            sums={},
+            releases=0,
+            head=head,
+        )
 
     @classmethod
     def of(cls, row: Row[Any]) -> HotRow:
@@ -141,5 +161,10 @@ class ColdRow:
         for row in released:
             account.charge(row)
             for key in row.keys:
-                kept[key] = [(part.number, part.label, json.dumps(part.dump())) for part in summed[key].kept]
+                kept[key] = kept_of(summed[key])
         return replace(self, releases=len(account), kept=kept, account=json.dumps(account.dump()))
+
+
+def kept_of(episode: Episode) -> list[Kept]:
+    """Return the earlier sums that releases of an open sum hold again."""
+    return [(part.number, part.label, json.dumps(part.dump())) for part in episode.kept]

@@ -7,7 +7,7 @@ state never both draw. A batch locks the row first, reads what changed, and writ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import select
@@ -39,6 +39,7 @@ class Fixed:
         settings: The settings of the bandit.
         opening: The text that the chain of its ledger begins with.
         id_key: Signs the ids of its decisions.
+        moved_in: The number of the last decision of each generation of the file that it was in, if it was.
     """
 
     number: int
@@ -46,6 +47,7 @@ class Fixed:
     settings: Settings
     opening: str
     id_key: bytes
+    moved_in: Mapping[int, int] = field(default_factory=dict)
 
 
 class SqlStore:
@@ -102,10 +104,6 @@ class SqlStore:
     def made(self, first: int, count: int) -> list[tuple[int, int, str | None]]:
         """Return number, action and name of so many decisions from a number on, open or closed."""
         return self._decisions.made(first, count)
-
-    def how_it_ended(self, number: int) -> str | None:
-        """Return how a closed decision ended; None where it is open, or was never made."""
-        return self._decisions.ending_of(number)
 
     def _look(self, statement: Executable) -> Rows:
         """Return rows as they are at this version."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import insert, select, update
@@ -14,12 +15,12 @@ from sqlalchemy.sql.base import Executable
 from private_bandits.errors import BanditExists, InvalidInput, UnknownBandit
 from private_bandits.ledger import Account, Release
 from private_bandits.policies.waiting import Waiting
-from private_bandits.state import Endings, PrivateState, PublicState, Settings
+from private_bandits.state import PrivateState, PublicState, Settings
 from private_bandits.storage.formats import refuse_damage
 from private_bandits.storage.parsing import OpenEpisode, load_endings, load_settings, load_sums
 from private_bandits.storage.sql.database import Database, Rows, Transaction
 from private_bandits.storage.sql.schema import bandits, cold, hot, releases
-from private_bandits.storage.sql.state_rows import ACTIVE, ColdRow, HotRow
+from private_bandits.storage.sql.state_rows import ColdRow, HotRow
 from private_bandits.storage.sql.store import Fixed, SqlStore
 
 LONGEST_NAME = 100
@@ -40,41 +41,35 @@ def create_bandit(database: Database, name: str, settings: Settings, state: str,
     Raises:
         BanditExists: There is one of this name.
     """
-    check_name(name)
-    key = secrets.token_bytes(32)
     account = Account(opening=opening)
-    first = HotRow(
-        version=1,
-        status=ACTIVE,
-        failed=None,
-        incarnation=secrets.token_hex(8),
-        generation=1,
-        asked=0,
-        open=0,
-        waiting=json.dumps([0] * len(settings.policy.arm_names)),
-        ended=json.dumps(vars(Endings())),
-        arrivals=None,
-        sums={},
-        releases=0,
-        head=account.last_hash,
-    )
+    fixed = new_fixed(name, settings, opening)
+    first = HotRow.first(len(settings.policy.arm_names), account.last_hash)
     learned = ColdRow(0, 0, state, {}, json.dumps(account.dump()))
     with database.transaction() as work:
-        number = add_bandit(work, name, (settings, opening, key), first, learned)
+        number = add_bandit(work, fixed, first, learned)
         work.commit()
-    return SqlStore(database, Fixed(number, name, settings, opening, key), first, learned)
+    return SqlStore(database, replace(fixed, number=number), first, learned)
 
 
-def add_bandit(
-    work: Transaction, name: str, fixed: tuple[Settings, str, bytes], first: HotRow, learned: ColdRow
-) -> int:
-    """Insert the rows of a new bandit. fixed: its settings, its opening, its key. Returns its number."""
-    settings, opening, key = fixed
-    if work.rows(select(bandits.c.id).where(bandits.c.name == name)):
-        raise BanditExists(f"the database has a bandit named {name!r} already: choose another name")
+def new_fixed(name: str, settings: Settings, opening: str, moved_in: Mapping[int, int] | None = None) -> Fixed:
+    """Return what is fixed of a bandit that has no number yet."""
+    return Fixed(0, check_name(name), settings, opening, secrets.token_bytes(32), moved_in or {})
+
+
+def add_bandit(work: Transaction, fixed: Fixed, first: HotRow, learned: ColdRow) -> int:
+    """Insert the rows of a new bandit. Returns its number."""
+    if work.rows(select(bandits.c.id).where(bandits.c.name == fixed.name)):
+        raise BanditExists(f"the database has a bandit named {fixed.name!r} already: choose another name")
     now = time.time_ns() // 1000
-    row = {"name": name, "settings": json.dumps(settings.to_dict()), "opening": opening, "id_key": key.hex()}
-    number = int(work.rows(insert(bandits).values(**row, created=now).returning(bandits.c.id))[0][0])
+    row = {
+        "name": fixed.name,
+        "settings": json.dumps(fixed.settings.to_dict()),
+        "opening": fixed.opening,
+        "id_key": fixed.id_key.hex(),
+        "moved_in": json.dumps(fixed.moved_in) if fixed.moved_in else None,
+        "created": now,
+    }
+    number = int(work.rows(insert(bandits).values(row).returning(bandits.c.id))[0][0])
     work.run(insert(hot).values(bandit=number, now=now, **first.columns()))
     work.run(insert(cold).values(bandit=number, **learned.columns()))
     return number
@@ -103,7 +98,8 @@ def find_bandit(work: Transaction, name: str) -> Fixed:
         raise UnknownBandit(f"the database has no bandit named {name!r}")
     row = found[0]
     settings = refuse_damage(f"the bandit {name}", lambda: load_settings(row.settings))
-    return Fixed(row.id, name, settings, row.opening, bytes.fromhex(row.id_key))
+    moved_in = {int(generation): last for generation, last in json.loads(row.moved_in or "{}").items()}
+    return Fixed(row.id, name, settings, row.opening, bytes.fromhex(row.id_key), moved_in)
 
 
 def change_standing(database: Database, bandit: int, **values: str | None) -> None:

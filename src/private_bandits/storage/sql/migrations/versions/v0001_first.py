@@ -1,5 +1,7 @@
 """The first tables."""
 
+import secrets
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -30,10 +32,13 @@ def upgrade() -> None:
 
 
 def _make_state() -> None:
+    identity = op.create_table("identity", _text("id"), sa.PrimaryKeyConstraint("id", name="identity_key"))
+    op.bulk_insert(identity, [{"id": secrets.token_hex(8)}])
     op.create_table(
         "bandits",
         sa.Column("id", _ID, primary_key=True),
         *map(_text, ("name", "settings", "opening", "id_key")),
+        _text("moved_in", nullable=True),
         _whole("created"),
         sa.UniqueConstraint("name", name="bandits_name"),
     )
@@ -63,7 +68,8 @@ def _make_state() -> None:
 def _make_rows() -> None:
     op.create_table(
         "decisions",
-        *map(_whole, ("bandit", "number", "generation", "action")),
+        *map(_whole, ("bandit", "number", "generation")),
+        _whole("action", nullable=True),
         *(_text(name, nullable=True) for name in ("arm", "person", "offered")),
         _text("status"),
         _whole("asked_at"),
