@@ -29,6 +29,10 @@ class ClosedDecision(InvalidInput):
     """A decision that has its reward already, or was given up. Nothing was changed."""
 
 
+class IdempotencyKeyReused(InvalidInput):
+    """A key under which something else was asked before. Nothing was changed."""
+
+
 class CapacityExceeded(PrivateBanditsError, OverflowError):
     """A sum that might no longer fit into 64 bits. This reward changed nothing."""
 

@@ -56,6 +56,9 @@ class Lane:
             self.is_running = self.is_running or starts
         return [future for _, future in new], starts
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def run_some(self) -> bool:
         """Run one batch. Returns whether more waits."""
         with self._lock:
@@ -123,6 +126,24 @@ class Committer:
     def run(self, bandit: str, operation: Operation) -> Any:
         """Run an operation, and return its outcome once it is lasting."""
         return self.submit(bandit, operation).result()
+
+    def is_prepared(self, bandit: str) -> bool:
+        """Whether `submit` need not look a bandit up, which waits for the database."""
+        return bandit in self._lanes
+
+    def prepare(self, bandit: str) -> None:
+        """Look a bandit up.
+
+        Raises:
+            UnknownBandit: The database has none of this name.
+        """
+        self._lane(bandit)
+
+    @property
+    def waiting(self) -> int:
+        """How many operations wait, of all bandits."""
+        with self._lock:
+            return sum(len(lane) for lane in self._lanes.values())
 
     def _lane(self, bandit: str) -> Lane:
         with self._lock:

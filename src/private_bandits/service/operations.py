@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from private_bandits.checks import whole_number
-from private_bandits.errors import InvalidInput, OutcomeUnknown, PrivateBanditsError
+from private_bandits.errors import IdempotencyKeyReused, InvalidInput, OutcomeUnknown, PrivateBanditsError
 from private_bandits.service.working_copy import WorkingCopy
 from private_bandits.state import Decision
 from private_bandits.storage.sql.asks import AskKey, KnownAsk
@@ -113,7 +113,7 @@ class Ask(Operation):
             copy.store.asks.note(key, KnownAsk(body, first, count))
             return found
         if known.body != body:
-            raise InvalidInput("the idempotency key was used for another ask within a day: choose a new key")
+            raise IdempotencyKeyReused("the idempotency key was used for another ask within a day: choose a new key")
         return [copy.shown(*made) for made in copy.store.made(known.first, known.made)]
 
     def _made(self, copy: WorkingCopy, count: int) -> list[Decision]:
