@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from private_bandits.errors import PrivateBanditsError
 from private_bandits.service.access import ANYONE
+from private_bandits.service.draining import noticing_signals
 from private_bandits.service.envelope import Envelope
 from private_bandits.service.guarded import GuardedRoute
 from private_bandits.service.metrics import Metrics
@@ -58,7 +59,8 @@ def make_app(settings: ServerSettings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.service = await run_in_threadpool(Service.started, settings, metrics)
         try:
-            yield
+            with noticing_signals():
+                yield
         finally:
             await run_in_threadpool(app.state.service.close)
 

@@ -26,7 +26,7 @@ class OneLine(logging.Formatter):
         line: dict[str, Any] = {
             "time": f"{at}.{int(record.msecs):03}Z",
             "level": record.levelname.lower(),
-            "event": str(record.msg).strip() if fixed else record.name,
+            "event": str(record.msg).strip().partition("\n")[0] if fixed else record.name,
         }
         line |= {name: value for name in FIELDS if (value := record.__dict__.get(name)) is not None}
         if record.exc_info and record.exc_info[0] is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from threading import Event
 
 from starlette.requests import Request
 
@@ -14,9 +13,6 @@ from private_bandits.service.settings import ServerSettings
 from private_bandits.service.snapshots import Snapshots
 from private_bandits.service.watching import Watcher
 from private_bandits.storage.sql.database import Database
-
-DRAINING = Event()
-"""Set once this process was told to stop: streams end."""
 
 
 @dataclass(frozen=True, repr=False)

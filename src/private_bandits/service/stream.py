@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 
 from starlette.concurrency import run_in_threadpool
 
-from private_bandits.service.running import DRAINING, Service
+from private_bandits.service.draining import DRAINING
+from private_bandits.service.running import Service
 from private_bandits.storage.sql.public_rows import Watched, releases_since
 
 ROWS = 100
