@@ -104,7 +104,9 @@ async def _rate(address: Address, play: Round, count: int, seconds: float, keys:
     return done / (time.perf_counter() - begun)
 
 
-def rate(address: Address, play: Round, count: int, seconds: float, keys: dict[str, str], paths: Sequence[str]) -> float:
+def rate(
+    address: Address, play: Round, count: int, seconds: float, keys: dict[str, str], paths: Sequence[str]
+) -> float:
     """Return how much so many connections do in a second."""
     return asyncio.run(_rate(address, play, count, seconds, keys, paths))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -54,13 +55,15 @@ class Envelope:
 
     def __init__(self, app: App, metrics: Metrics, max_body: int) -> None:
         self._app, self._metrics, self._max_body = app, metrics, max_body
+        worker = secrets.token_hex(6)
+        self._ids = (f"{worker}-{number}" for number in itertools.count(1))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one call."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        call = Call(secrets.token_hex(8), time.perf_counter())
+        call = Call(next(self._ids), time.perf_counter())
         call.headers = [(b"x-request-id", call.request_id.encode()), (b"x-content-type-options", b"nosniff")]
         scope["request_id"] = call.request_id
         self._metrics.running += 1
