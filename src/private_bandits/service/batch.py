@@ -56,6 +56,10 @@ class Batches:
             return answers
         return self._after(stopped, operations)
 
+    def forget(self) -> None:
+        """Load everything anew for the next batch."""
+        self._loader.forget()
+
     def _transact(self, operations: Sequence[Operation]) -> list[Answer]:
         """Lock the bandit, load what changed, run the operations, write, commit."""
         with self._database.transaction() as work:
