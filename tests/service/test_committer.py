@@ -636,8 +636,8 @@ def test_the_ledger_is_never_loaded(kind: str, tmp_path: Path) -> None:
         return found
 
     with Committer(database) as committer:
-        tell_all(committer, [(one.id, 0.5) for one in committer.run("trial", Ask(n=200))])
-    assert only_row(database).releases == 200
+        tell_all(committer, [(one.id, 0.5) for one in committer.run("trial", Ask(n=100))])
+    assert only_row(database).releases == 100
     with pytest.MonkeyPatch.context() as patch, Committer(database) as committer:
         patch.setattr(Transaction, "rows", counting)
         (one,) = committer.run("trial", Ask())

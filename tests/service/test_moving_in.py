@@ -145,6 +145,30 @@ def test_a_move_that_is_cut_short_goes_on_at_the_same_place_only(
         assert committer.run("trial", Tell(found[25].id, 1.0)) == "already_recorded"
 
 
+def test_a_batch_of_old_decisions_has_few_statements(tmp_path: Path) -> None:
+    """Those that were told in the file have no rows."""
+    path = tmp_path / "agent.db"
+    with pb.Agent(POLICY, path=path) as agent:
+        found = agent.ask(50)
+        agent.tell_many([(one, 0.5) for one in found])
+    database = opened("sqlite", tmp_path)
+    move_in(database, path, "trial")
+    statements: list[Any] = []
+    whole = Transaction.rows
+
+    def rows(work: Transaction, statement: Any) -> Any:
+        statements.append(statement)
+        return whole(work, statement)
+
+    with Committer(database) as committer:
+        committer.run("trial", Ask())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Transaction, "rows", rows)
+            futures = committer.submit_many("trial", [Tell(one.id, 1.0) for one in found])
+            assert {future.result() for future in futures} == {"already_recorded"}
+    assert len(statements) < 10
+
+
 def test_decisions_keep_their_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, now = tmp_path / "agent.db", 1e10
     agent = pb.Agent(POLICY, path=path, give_up_after=timedelta(seconds=100), clock=lambda: now)

@@ -155,7 +155,7 @@ def _out_of_count(settings: Settings, asked: int, more: int) -> range:
     after = settings.give_up_after
     if not isinstance(after, int):
         return range(0)
-    return range(max(1, asked + 1 - after), max(1, asked + more + 1 - after))
+    return range(max(1, asked + 1 - after), min(asked, asked + more - after) + 1)
 
 
 def _run_all(copy: WorkingCopy, operations: Sequence[Operation], status: str, work: Transaction) -> list[Answer]:
