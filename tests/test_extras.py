@@ -103,6 +103,11 @@ NEED = {
     "reproduce --quick": ("experiments", []),
     "reproduce --figure finite --horizon 100 --runs 1 --out results": ("experiments", []),
     "reproduce --figure tables,contextual --horizon 100 --runs 1 --json": ("experiments", []),
+    "db upgrade": ("service", []),
+    "db import trial.db": ("service", []),
+    "keys create ann --role ask": ("service", []),
+    "keys list": ("service", []),
+    "keys revoke 1": ("service", []),
 }
 """Commands that need an extra."""
 NEED_NONE = {
@@ -125,6 +130,7 @@ def test_extras_are_those_of_the_project() -> None:
 
 def test_every_command_is_tried() -> None:
     commands = {made.name or made.callback.__name__ for made in app.registered_commands if made.callback}
+    commands |= {str(group.name) for group in app.registered_groups}
     assert commands == {words.split()[0] for words in (*NEED, *NEED_NONE)} - {"--version"}
 
 

@@ -56,6 +56,10 @@ class Batches:
             return answers
         return self._after(stopped, operations)
 
+    def forget(self) -> None:
+        """Load everything anew for the next batch."""
+        self._loader.forget()
+
     def _transact(self, operations: Sequence[Operation]) -> list[Answer]:
         """Lock the bandit, load what changed, run the operations, write, commit."""
         with self._database.transaction() as work:
@@ -151,7 +155,7 @@ def _out_of_count(settings: Settings, asked: int, more: int) -> range:
     after = settings.give_up_after
     if not isinstance(after, int):
         return range(0)
-    return range(max(1, asked + 1 - after), max(1, asked + more + 1 - after))
+    return range(max(1, asked + 1 - after), min(asked, asked + more - after) + 1)
 
 
 def _run_all(copy: WorkingCopy, operations: Sequence[Operation], status: str, work: Transaction) -> list[Answer]:

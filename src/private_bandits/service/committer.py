@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Self
 
-from private_bandits.errors import BanditStopped, Overloaded
+from private_bandits.errors import BanditStopped, OutcomeUnknown, Overloaded
 from private_bandits.service.batch import Batches
 from private_bandits.service.operations import Answer, Operation
 from private_bandits.service.working_copy import Loader
@@ -63,7 +63,11 @@ class Lane:
         """Run one batch. Returns whether more waits."""
         with self._lock:
             some = [self._waiting.popleft() for _ in range(min(MOST_IN_A_BATCH, len(self._waiting)))]
-        answers = self._batches.run([operation for operation, _ in some])
+        try:
+            answers = self._batches.run([operation for operation, _ in some])
+        except BaseException:  # nobody is left waiting, and the thread goes on with other bandits
+            self._batches.forget()
+            answers = [Answer(error=OutcomeUnknown("the worker failed: repeat the call, which tells")) for _ in some]
         with self._lock:
             self._waiting.extendleft(reversed(some[len(answers) :]))
             self.is_running = goes_on = bool(self._waiting)

@@ -1,7 +1,8 @@
-"""Puts a new bandit into a database."""
+"""Opens a database, and puts new bandits into it."""
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -14,6 +15,13 @@ from private_bandits.state import Settings
 from private_bandits.storage.sql.database import Database
 from private_bandits.storage.sql.stored import create_bandit
 from private_bandits.wiring import new_bandit
+
+__all__ = ["Database", "create", "open_database"]
+
+
+def open_database(address: str | os.PathLike[str]) -> Database:
+    """Return a database, by its address: a path, or postgresql://USER:PASSWORD@HOST/NAME."""
+    return Database(address)
 
 
 def create(

@@ -14,7 +14,8 @@ from sqlalchemy import URL, Connection, Engine, Row, create_engine, event, make_
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.sql.base import Executable
 
-from private_bandits.errors import DatabaseFailed, InvalidInput, UnknownBandit
+from private_bandits.errors import DatabaseFailed, DatabaseOutdated, InvalidInput, UnknownBandit
+from private_bandits.storage.ownership import make_private_file
 from private_bandits.storage.sql.failures import guarded, guarded_commit
 from private_bandits.storage.sql.migrating import check_revision, upgrade
 from private_bandits.storage.sql.schema import hot
@@ -117,6 +118,7 @@ class Database:
     def __init__(self, address: str | os.PathLike[str], connections: int = 10) -> None:
         url = address_of(address)
         self.on_server = url.get_backend_name() == "postgresql"
+        self._file = None if self.on_server else Path(str(url.database))
         self.engine = _postgres(url, connections) if self.on_server else _sqlite(url, connections)
 
     @contextmanager
@@ -151,7 +153,12 @@ class Database:
                 connection.close()
 
     def upgrade(self) -> tuple[str | None, str]:
-        """Bring the tables to this version. Returns the revisions before and after."""
+        """Bring the tables to this version. Returns the revisions before and after.
+
+        A SQLite file that is not there is made, readable by its owner alone.
+        """
+        if self._file is not None:
+            make_private_file(self._file)
         with self.transaction() as work:
             found = guarded(lambda: upgrade(work._connection))
             work.commit()
@@ -159,6 +166,8 @@ class Database:
 
     def check(self) -> None:
         """Refuse a database whose tables are of another version."""
+        if self._file is not None and not self._file.exists():
+            raise DatabaseOutdated(f"there is no database at {self._file} yet: an upgrade of its tables makes it")
         with self.reading() as work:
             guarded(lambda: check_revision(work._connection))
 

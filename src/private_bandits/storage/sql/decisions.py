@@ -58,17 +58,18 @@ class Decisions:
             found = self._open.get(number)
         return found
 
-    def ending_of(self, number: int) -> str | None:
-        """Return how a closed decision ended; None where there is no row of it, or it is open."""
-        if number not in self.closed and number not in self._open and number not in self._endings:
+    def ending_of(self, number: int) -> str:
+        """Return how a closed decision ended."""
+        if number not in self.closed and number not in self._endings:
             self.fetch([number])
-        return self.closed.get(number) or self._endings.get(number)
+        return self.closed.get(number) or self._endings.get(number, "told")
 
     def fetch(self, numbers: Iterable[int]) -> None:
-        """Look many decisions up at once."""
+        """Look many decisions up at once. One without a row was told before its agent moved in, or is none."""
         known = (self._open, self.closed, self._endings)
         unknown = sorted({n for n in numbers if not any(n in one for one in known)})
         for some in _parts(unknown):
+            self._endings |= dict.fromkeys(some, "told")
             for row in self._look(self._select().where(decisions.c.number.in_(some))):
                 self._take(row)
 
@@ -99,6 +100,7 @@ class Decisions:
         if row.status != OPEN:
             self._endings[row.number] = row.status
             return None
+        self._endings.pop(row.number, None)
         found = self._open[row.number] = self._parsed(row)
         return found
 

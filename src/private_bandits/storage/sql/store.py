@@ -148,7 +148,7 @@ class SqlStore:
 
     def ending_of(self, number: int) -> Ending:
         """Return how a closed decision ended."""
-        return self._decisions.ending_of(number) or "told"  # type: ignore[return-value]
+        return self._decisions.ending_of(number)  # type: ignore[return-value]
 
     def offered_to(self, decision: OpenDecision) -> Offer | None:
         """Return the private actions that an open decision chose from."""
