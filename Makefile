@@ -8,6 +8,7 @@ READY := $(VENV)/.ready
 
 # The second part continues where an earlier one was stopped.
 demo: $(READY)
+	$(BIN)/python examples/trial.py
 	$(BIN)/python examples/doctor_bandit.py
 	$(BIN)/private-bandits reproduce --out demo-output
 

@@ -1,9 +1,9 @@
 """A policy of your own: an index in ten lines, and a policy from scratch in forty.
 
 Both are private because of what they are given, not of what they do: see docs/own-policy.md, which has this code. Runs
-a live agent with each, simulates both beside AdaC-UCB, and checks the rules that every policy has to keep.
+a live agent with each, simulates both beside AdaC-IMED, draws that, and checks the rules that every policy has to keep.
 
-    python examples/own_policy.py [--patients 2000] [--audit]
+    python examples/own_policy.py [--patients 2000] [--audit] [--out demo-output]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--patients", type=int, default=2_000)
     parser.add_argument("--audit", action="store_true", help="audit them too: half a minute")
+    parser.add_argument("--out", type=Path, default=Path("demo-output"))
     arguments = parser.parse_args()
     console, budget, arms = Console(soft_wrap=True), pb.zCDP(0.1), list(CURE_RATES)
     policies: dict[str, Any] = {
@@ -123,8 +125,11 @@ def main() -> None:
         for e in agent.estimates():
             console.print(f"  {e.arm}: " + ("-" if e.mean is None else f"{e.mean:.3f} ({e.low:.3f} to {e.high:.3f})"))
     world = pb.Bernoulli(list(CURE_RATES.values()))
-    for row in pb.simulate(policies, world, horizon=10_000, runs=10).summary():
-        console.print(f"{row['name']}: regret {row['regret_mean']:.0f} ± {row['regret_stderr']:.0f} in 10,000 steps")
+    result = pb.simulate(policies, world, horizon=10_000, runs=10)
+    console.print(str(result))
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    result.plot(arguments.out / "own-policy.png")
+    console.print(f"Picture and page: {result.report(arguments.out / 'own-policy.html')}")
     for own in (MOSS, ExploreThenCommit):
         check_policy(own.example(budget), PolicyContract if arguments.audit else PolicyRules)
         console.print(f"{own.name} keeps the rules" + (", and the audit found nothing" if arguments.audit else ""))

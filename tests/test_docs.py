@@ -136,10 +136,12 @@ def test_the_tables_of_real_data_are_printed() -> None:
     assert printed_by_file("benchmarks", "real_data.py", *small).count("| --- |") == 5
 
 
-def test_the_example_of_an_own_policy_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_an_own_policy_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one script; tests/test_testing.py holds its policies to all of them."""
     monkeypatch.setattr(testing, "SCRIPTS", range(1))
-    text = printed_by_file("examples", "own_policy.py", "--patients", "300")
+    text = printed_by_file("examples", "own_policy.py", "--patients", "300", "--out", str(tmp_path))
+    assert (tmp_path / "own-policy.png").stat().st_size > 10_000
+    assert "explore then commit" in (tmp_path / "own-policy.html").read_text(encoding="utf-8")
     for name in ("own-moss", "own-explore-then-commit"):
         assert f"{name} keeps the rules" in text
 

@@ -97,9 +97,13 @@ NEED = {
     "simulate --setting contextual --rho 1 --csv regret.csv": ("fast", SMALL),
     "simulate --policy dp-ucb --rho 1 --csv regret.csv": ("fast", SMALL),
     "simulate --policy adac-ucb,dp-ucb --rho 1 --csv regret.csv": ("fast", SMALL),
+    "simulate --rho 1 --csv regret.csv --html out.html": ("pictures", SMALL),
+    "simulate --rho 1 --picture out.png": ("pictures", SMALL),
     "audit --short --html report.html": ("audit", []),
     "audit --policy adac-ucb --short --json": ("audit", []),
     "audit --policy nowhere:make_agent --short": ("audit", []),  # and no factory is called
+    "plan --dimension 2 --rho 1": ("fast", ["--people", "20", "--runs", "2"]),
+    "plan --picture plan.png": ("pictures", ["--people", "60", "--runs", "2"]),
     "reproduce --quick": ("experiments", []),
     "reproduce --figure finite --horizon 100 --runs 1 --out results": ("experiments", []),
     "reproduce --figure tables,contextual --horizon 100 --runs 1 --json": ("experiments", []),
@@ -118,6 +122,8 @@ NEED_NONE = {
     "definitions": [],
     "bounds": [],
     "verify ledger.jsonl": [],
+    "show agent.db": [],
+    "plan --arms 2 --rho 1": ["--people", "60", "--runs", "2"],
     "reproduce --figure tables": ["--horizon", "1000"],
 }
 """Commands that the core can do."""
@@ -144,7 +150,8 @@ def test_a_command_that_needs_an_extra_says_so_in_one_line_and_does_nothing(
     done = call(tmp_path, options) if never_there else call_without(options)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert re.fullmatch(rf'error: .+ needs .+: pip install "private-bandits\[{extra}\]"\n', done.stderr), done.stderr
-    needed = {"scipy"} if extra == "audit" and "--html" not in words else OPTIONAL[extra]
+    in_part = {"audit": {"scipy"}, "pictures": {"matplotlib"}}
+    needed = OPTIONAL[extra] if "--html" in words else in_part.get(extra, OPTIONAL[extra])
     assert {package for package in PACKAGES if package in done.stderr} == needed
     assert list(tmp_path.iterdir()) == []
 
@@ -158,7 +165,9 @@ def test_a_process_that_never_had_the_packages_refuses_alike(tmp_path: Path, cal
 
 @pytest.mark.parametrize("words", NEED_NONE)
 def test_the_core_does_without_extras(words: str, tmp_path: Path) -> None:
-    pb.Agent(pb.AdaCIMED(2, pb.zCDP(1))).ledger.to_jsonl(tmp_path / "ledger.jsonl")  # for who reads one
+    agent = pb.Agent(pb.AdaCIMED(2, pb.zCDP(1)), path=tmp_path / "agent.db")  # for who reads one
+    agent.ledger.to_jsonl(tmp_path / "ledger.jsonl")
+    agent.close()
     done = call(tmp_path, [*words.split(), *NEED_NONE[words]])
     assert done.returncode == 0, done.stderr
     assert done.stdout
@@ -184,6 +193,7 @@ POLICY = pb.AdaCUCB(2, pb.zCDP(1))
 FRAME = pd.DataFrame({"label": ["a"]})
 REGRETS = Regrets(FINITE, np.array([1]), {})
 SOME = mean(np.array([1.0, 2.0]))
+SIMULATED = pb.simulate({"a": POLICY}, pb.Bernoulli([0.5, 0.4]), 10, runs=2, progress=False)
 FUNCTIONS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "transport_cost": ("scipy", lambda folder: transport_cost({(0,): 1.0}, {(1,): 1.0})),
     "kl_bound_transport": ("scipy", lambda folder: kl_bound_transport(0.1, {(0,): 1.0}, {(1,): 1.0})),
@@ -191,7 +201,11 @@ FUNCTIONS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "audit_all": ("scipy", lambda folder: audit_all([of_policy(POLICY)])),
     "audit_policy": ("scipy", lambda folder: audit_policy(POLICY)),
     "html": ("jinja2", lambda folder: html([])),
+    "statement": ("jinja2", lambda folder: pb.Agent(POLICY).statement().html()),
     "clopper_pearson": ("scipy", lambda folder: clopper_pearson(1, 2, 0.1)),
+    "plot": ("matplotlib", lambda folder: SIMULATED.plot(folder / "a.png")),
+    "page, jinja2": ("jinja2", lambda folder: SIMULATED.report(folder / "a.html")),
+    "page, matplotlib": ("matplotlib", lambda folder: SIMULATED.report(folder / "a.html")),
     "interval": ("scipy", lambda folder: SOME.interval()),
     "p_within": ("scipy", lambda folder: SOME.p_within(0.1)),
     "judge": ("scipy", lambda folder: verdicts.judge(FINITE, FRAME)),
@@ -219,6 +233,14 @@ def test_a_function_that_needs_an_extra_names_package_and_extra(
         function(tmp_path)
     assert caught.value.name == package
     assert [path for path in tmp_path.rglob("*") if path.name != "cache"] == []
+
+
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
+def test_a_notebook_shows_words_where_nothing_can_be_drawn(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "<img" in str(SIMULATED._repr_html_())
+    monkeypatch.setitem(sys.modules, package, None)
+    assert SIMULATED._repr_html_() is None
+    assert repr(SIMULATED).startswith("Simulation(regret: a ")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -17,7 +19,7 @@ import pytest
 
 import private_bandits as pb
 from private_bandits.agent import bandit_of
-from private_bandits.errors import AgentClosed, AgentFinished, NoiseFailed
+from private_bandits.errors import AgentClosed, AgentFileInvalid, AgentFinished, NoiseFailed
 from private_bandits.mechanism.noise import ExactNoise
 from private_bandits.policies import POLICIES
 from private_bandits.testing import examples_of, offered, policy_id
@@ -155,6 +157,34 @@ def test_a_finished_agent_is_still_finished_when_it_is_opened_again(policy: Any,
     assert again.finish() == 0
     with pytest.raises(AgentFinished):
         again.tell(again.open_decisions[0], 1.0)
+
+
+@pytest.mark.parametrize("policy", [p for p in EXAMPLES if p.factor or p.tree_levels], ids=policy_id)
+def test_sums_that_no_release_will_hold_again_are_forgotten(policy: Any, tmp_path: Path) -> None:
+    path = tmp_path / "trial.db"
+    agent = played(policy, 4, 40, path=path, seed=1)
+    assert any(episode.kept for episode in bandit_of(agent).private.episodes.values())
+    agent.finish()
+    assert not any(episode.kept for episode in bandit_of(agent).private.episodes.values())
+    agent.close()
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        assert file.execute("SELECT count(*) FROM kept").fetchone() == (0,)
+    with pb.Agent.open(path) as again:
+        assert again.finished
+        assert again.finish() == 0
+
+
+def test_without_its_earlier_sums_an_agent_that_goes_on_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trial.db"
+    agent = played(pb.AdaCIMED(2, pb.zCDP(5)), 4, 40, path=path)
+    bandit = bandit_of(agent)
+    for episode in bandit.private.episodes.values():
+        episode.kept = ()
+    bandit.records.summed(list(bandit.private.episodes.values()))
+    bandit.records.keep_releases(bandit.public)
+    agent.close()
+    with pytest.raises(AgentFileInvalid, match="does not follow its last release"):
+        pb.Agent.open(path)
 
 
 def test_two_threads_finish_once() -> None:

@@ -44,6 +44,10 @@ from private_bandits.policies import (
     TreeUCB,
 )
 from private_bandits.simulation import Simulation, simulate
+from private_bandits.statement import Statement
+from private_bandits.trial.plan import plan
+from private_bandits.trial.plan_contextual import ContextualPlan, plan_contextual
+from private_bandits.trial.planned import Plan
 from private_bandits.verdict import Verdict
 from private_bandits.version import __version__
 
@@ -65,6 +69,7 @@ __all__ = [
     "ApproxDP",
     "Bernoulli",
     "Contextual",
+    "ContextualPlan",
     "Decision",
     "Design",
     "Estimate",
@@ -79,6 +84,7 @@ __all__ = [
     "LinPrivShared",
     "Linear",
     "NoPrivacy",
+    "Plan",
     "Prediction",
     "PureDP",
     "Release",
@@ -87,11 +93,14 @@ __all__ = [
     "ReplayResult",
     "ShariffSheffet",
     "Simulation",
+    "Statement",
     "TreeUCB",
     "Verdict",
     "__version__",
     "errors",
     "optimal_design",
+    "plan",
+    "plan_contextual",
     "simulate",
     "small_design",
     "zCDP",

@@ -11,14 +11,14 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, overload
 
 from private_bandits.arguments import as_list
 from private_bandits.bandit import Bandit
 from private_bandits.checks import check_probability
-from private_bandits.errors import AgentBusy, AgentClosed
+from private_bandits.errors import AgentBusy, AgentClosed, PrivateBanditsError
 from private_bandits.guarantee import Guarantee, Unit
 from private_bandits.ledger import Ledger, Release
 from private_bandits.mechanism.release import NoiseSource
@@ -27,8 +27,9 @@ from private_bandits.offline.logs import Column, read_log
 from private_bandits.offline.warm_start import logged_rewards, required_columns
 from private_bandits.policies import Estimate, Policy, Prediction
 from private_bandits.policies.named_offer import Actions, without_names
-from private_bandits.public_view import view_of
+from private_bandits.public_view import PublicView, view_of
 from private_bandits.state import Decision, DecisionCounts, Settings
+from private_bandits.statement import Statement, card_of, statement_of
 from private_bandits.storage.contract import Store, StoreFailed
 from private_bandits.storage.ownership import file_path, waiting_for
 from private_bandits.storage.resuming import AgentFile
@@ -348,6 +349,25 @@ class Agent:
         spent: float = self._run(self._look, lambda: self._bandit.door.account.total)
         return promise_of(self._bandit.settings, self._bandit.door).guarantee(spent, delta)
 
+    def statement(self, delta: float = 0.05, *, written: str | None = None) -> Statement:
+        """Return the statement of the trial, for a board: `print` it, or write its `html()` to a file.
+
+        It says what was tried, what became of each decision, what was found, and what is promised. It is made of what
+        is public, and costs nothing.
+
+        Args:
+            delta: The probability with which the intervals may fail, and the verdict. Chosen before the first reward.
+            written: The date that it bears; None: now.
+
+        >>> import private_bandits as pb
+        >>> agent = pb.Agent(pb.AdaCIMED(arms=["A", "B"], budget=pb.zCDP(0.1)))
+        >>> agent.statement(written="2026-01-31").text.splitlines()[2]
+        '2026-01-31. The trial is running.'
+        """
+        date = written or f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+        found: Statement = self._run(self._look, lambda: statement_of(self._view(), delta, date))
+        return found
+
     @property
     def ledger(self) -> Ledger:
         """Every release so far and its cost, as it stands now. A release is seen by nobody before it is on disk.
@@ -405,6 +425,12 @@ class Agent:
         if bandit.finished:
             options += ", finished"
         return f"Agent({self.policy}, {options}, {bandit.public.asked} asked, {len(self._store)} open)"
+
+    def _repr_html_(self) -> str | None:
+        with suppress(PrivateBanditsError):  # in the middle of a call, or at an end after which nothing may be read
+            found: str | None = self._run(self._look, lambda: card_of(self._view(), repr(self)))
+            return found
+        return None
 
     # Its life.
 
@@ -482,7 +508,10 @@ class Agent:
         if bandit.ended is not None:
             return  # its file may be another agent's by now
         stamp = len(bandit.door.account), bandit.finished, bandit.failed
-        self._store.publish(stamp, lambda: view_of(bandit, len(self._store), __version__).to_dict(), now)
+        self._store.publish(stamp, lambda: self._view().to_dict(), now)
+
+    def _view(self) -> PublicView:
+        return view_of(self._bandit, len(self._store), __version__)
 
     def _look(self, look: Callable[[], T]) -> T:
         """Read what is public and lasting."""

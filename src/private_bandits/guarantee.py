@@ -128,13 +128,13 @@ def _in_words(
     addend = f", plus {delta:g}" if delta else ""
     words = [
         f"An attacker who knows everything else, sees all that is ever {shown}, and has to guess {secret} between two "
-        f"equally likely possibilities is right at most {_percent(guessed_right(budget, main))} of the time; "
+        f"equally likely possibilities is right at most {percent(guessed_right(budget, main))} of the time; "
         "a coin is right 50%.",
         "The promise is kept for however long the agent runs.",
     ]
     if of_person is not None:
-        each = f"one reward {_percent(guessed_right(budget, one))} ({symbol} = {one:.6g})"
-        everyone = f"all rewards of one person (at most {limit}) {_percent(guessed_right(budget, of_person))}"
+        each = f"one reward {percent(guessed_right(budget, one))} ({symbol} = {one:.6g})"
+        everyone = f"all rewards of one person (at most {limit}) {percent(guessed_right(budget, of_person))}"
         words.append(f"Side by side: {each}, {everyone} ({symbol} = {of_person:.6g}).")
     words.append(
         f"In figures: {budget} for {secret}, kept as {kept} with {symbol} = {main:.6g}. The probability of anything "
@@ -150,7 +150,7 @@ def _protected(unit: Unit, limit: int | None, joint: bool) -> str:
     return "the value of " + ("one reward" if unit == "reward" else f"all rewards of one person (at most {limit})")
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """Return a share in per cent, rounded up: to a whole number, or closer to 100% to as many digits as it takes."""
     for digits in range(6):
         shown = math.ceil(share * 10 ** (2 + digits) - 1e-9) / 10**digits

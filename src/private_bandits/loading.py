@@ -17,6 +17,7 @@ EXTRAS = {
     "fast": ("numba",),
     "frames": ("pandas",),
     "service": ("alembic", "fastapi", "httpx2", "psycopg", "sqlalchemy", "uvicorn"),
+    "pictures": ("jinja2", "matplotlib"),
 }
 """Packages that each extra of pyproject.toml installs. The core does without them."""
 IMPORTED_AS = {"scikit-learn": "sklearn"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from private_bandits.errors import MissingExtra
 from private_bandits.loading import require
 
 
@@ -26,3 +27,11 @@ def render(package: str, template: str, /, **values: Any) -> str:
     # Of the filter tojson: short, in the order given, and no NaN, which no browser reads.
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return environment.get_template(template).render(values)
+
+
+def in_notebook(package: str, template: str, /, **values: Any) -> str | None:
+    """Return a part of a page, as `render` does; None without jinja2, for which a notebook shows the repr."""
+    try:
+        return render(package, template, **values)
+    except MissingExtra:
+        return None

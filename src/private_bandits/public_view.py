@@ -41,6 +41,7 @@ class PublicView:
         counts: Decisions by what became of them.
         opening: The text that the ledger begins with: the public settings and the plan.
         releases: The number of rows of the ledger.
+        released: The number of rewards in them.
         head: The head of the ledger, which stands for all of its rows.
         spent: The cost of all releases to the reward that they cost most.
         closing_from: The number of the first closing release, or that it would have; 0: the bandit is not finished.
@@ -55,6 +56,7 @@ class PublicView:
     counts: DecisionCounts
     opening: str
     releases: int
+    released: int
     head: str
     spent: float
     closing_from: int
@@ -116,6 +118,7 @@ class PublicView:
             "failed": self.failed,
             "counts": asdict(self.counts),
             "releases": self.releases,
+            "released": self.released,
             "head": self.head,
             "spent": json_number(self.spent),
             "closing_from": self.closing_from,
@@ -142,6 +145,7 @@ class PublicView:
             counts=DecisionCounts(**data["counts"]),
             opening=data["opening"],
             releases=data["releases"],
+            released=data["released"],
             head=data["head"],
             spent=_number(data["spent"]),
             closing_from=data["closing_from"],
@@ -167,6 +171,7 @@ def view_of(bandit: Bandit, still_open: int, version: str) -> PublicView:
         counts=bandit.public.counts(still_open),
         opening=account.opening,
         releases=len(account),
+        released=account.rewards,
         head=account.head,
         spent=account.total,
         closing_from=bandit.public.ended.closing_from,

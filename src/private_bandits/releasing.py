@@ -114,6 +114,8 @@ class Releasing(Learning):
                 failed = error.with_traceback(None)
                 break
             self.drawn(row)  # not above: what fails here fails after the draw
+        if failed is None:
+            self._forget_carried_over()
         if self.unlearned:
             self.settle()
         elif self._lasting:
@@ -124,6 +126,14 @@ class Releasing(Learning):
         self.closing()  # read now: it can be looked at when the records are closed, too
         self.unfinished = self._lasting
         return sum(episode.count for episode in waiting.values())
+
+    def _forget_carried_over(self) -> None:
+        """Forget the earlier sums that later releases would have held again: nothing follows."""
+        changed = [episode for episode in self.private.episodes.values() if episode.kept]
+        for episode in changed:
+            episode.kept = ()
+        if self._lasting:
+            self.records.summed(changed)
 
     def closing(self) -> Closing | None:
         """Return the whole ledger, and where its closing releases begin; None before the end."""

@@ -17,21 +17,24 @@ from private_bandits.arrays import Floats
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.mechanism.rewards import RewardRange
+from private_bandits.pages import in_notebook
 from private_bandits.policies import Estimate, Policy
 from private_bandits.policies.evidence import ArmEvidence, declared, intervals_of, relative_costs
 
 _TRIALS, _CLOSE = 40, 1e-5
 """Leads tried for the end of a difference's interval, at most, and how close it has to be, in reward ranges."""
+_SHOWN = 21
+"""Pairs of arms that a notebook shows, at most: of seven arms, all."""
 
 CONDITIONS = (
     "an arm's rewards are drawn from one distribution, independently of each other and of other arms' rewards",
     "whether and when a reward arrives does not depend on its value",
     "who gets which arm does not depend on the person",
-    "how long a log to start from is was not chosen by looking at its rewards",
+    "the length of a log to start from was not chosen by looking at its rewards",
 )
 """What a verdict on finite arms assumes. Nothing is assumed of when one looked or stopped."""
 LINEAR_CONDITIONS = (
-    "the mean reward of an action is linear in it",
+    "the mean reward of an action is linear in it: the sum of the numbers that describe it, each times a fixed weight",
     "which actions were played, and which rewards arrived, does not depend on rewards that were not yet released",
 )
 """What a verdict on linear actions assumes."""
@@ -84,6 +87,9 @@ class Verdict:
             return f"No arm can be called the best, with an error probability of {self.delta:g}."
         return f"{self.winner} is the best arm. Such a verdict is wrong with a probability of at most {self.delta:g}."
 
+    def _repr_html_(self) -> str | None:
+        return in_notebook("private_bandits", "verdict.html", verdict=self, most=_SHOWN)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain data."""
         pairs = [pair._asdict() for pair in self.differences]
@@ -112,7 +118,8 @@ class _Costs:
         """Return the interval of each pair: two ordered pairs, with their shares of delta each."""
         k = len(self.arms)
         known = [(i, j) for i in range(k) for j in range(k) if i != j and self.arms[i] and self.arms[j]]
-        lows = dict(zip(known, self._lows(known, k * (k - 1) / delta).tolist(), strict=True)) if known else {}
+        pairs = [(self.arms[i], self.arms[j]) for i, j in known]
+        lows = dict(zip(known, largest_leads(pairs, k * (k - 1) / delta).tolist(), strict=True)) if known else {}
         found = []
         for i in range(k):
             for j in range(i + 1, k):
@@ -122,30 +129,34 @@ class _Costs:
                 found.append(Difference(self.names[i], self.names[j], mean, low, high))
         return found
 
-    def _lows(self, pairs: Sequence[tuple[int, int]], odds: float) -> Floats:
-        """Return a lead for each pair that excludes every smaller one, and is close to the largest that does.
 
-        The root of the surplus is bracketed. Costs grow about with the square of the distance, so that between the ends
-        their roots are nearly straight.
-        """
-        known = [(self.arms[i], self.arms[j]) for i, j in pairs]
-        low, cost_low = np.full(len(pairs), -1.0), np.full(len(pairs), np.inf)
-        high = np.clip([float(self.arms[i][-1].mean) - float(self.arms[j][-1].mean) for i, j in pairs], -1.0, 1.0)
-        cost_high = np.zeros(len(pairs))
-        middle = 0.5 * (low + high)
-        for trial in range(_TRIALS):
-            cost = relative_costs(known, middle, odds)
-            excluded = cost >= 1.0
-            low, cost_low = np.where(excluded, middle, low), np.where(excluded, cost, cost_low)
-            high, cost_high = np.where(excluded, high, middle), np.where(excluded, cost_high, cost)
-            if (high - low < _CLOSE).all():
-                break
-            part = (1.0 - np.sqrt(cost_high)) / (np.sqrt(cost_low) - np.sqrt(cost_high))
-            part = np.where(np.isfinite(cost_low) & (trial % 3 < 2), np.clip(part, 0.02, 0.98), 0.5)
-            # A little beyond the guess, in turn on either side: so both ends come closer.
-            nudge = 0.1 * _CLOSE / np.maximum(high - low, _CLOSE) * (1 if trial % 2 else -1)
-            middle = high - (high - low) * np.clip(part + nudge, 0.01, 0.99)
-        return low
+def largest_leads(known: Sequence[tuple[ArmEvidence, ArmEvidence]], odds: float) -> Floats:
+    """Return a lead for each pair that excludes every smaller one, and is close to the largest that does.
+
+    The root of the surplus is bracketed. Costs grow about with the square of the distance, so that between the ends
+    their roots are nearly straight.
+
+    Args:
+        known: Of each pair of arms, what is known of the first and of the second; both have a release.
+        odds: One over the failure probability of each pair.
+    """
+    low, cost_low = np.full(len(known), -1.0), np.full(len(known), np.inf)
+    high = np.clip([float(first[-1].mean) - float(second[-1].mean) for first, second in known], -1.0, 1.0)
+    cost_high = np.zeros(len(known))
+    middle = 0.5 * (low + high)
+    for trial in range(_TRIALS):
+        cost = relative_costs(known, middle, odds)
+        excluded = cost >= 1.0
+        low, cost_low = np.where(excluded, middle, low), np.where(excluded, cost, cost_low)
+        high, cost_high = np.where(excluded, high, middle), np.where(excluded, cost_high, cost)
+        if (high - low < _CLOSE).all():
+            break
+        part = (1.0 - np.sqrt(cost_high)) / (np.sqrt(cost_low) - np.sqrt(cost_high))
+        part = np.where(np.isfinite(cost_low) & (trial % 3 < 2), np.clip(part, 0.02, 0.98), 0.5)
+        # A little beyond the guess, in turn on either side: so both ends come closer.
+        nudge = 0.1 * _CLOSE / np.maximum(high - low, _CLOSE) * (1 if trial % 2 else -1)
+        middle = high - (high - low) * np.clip(part + nudge, 0.01, 0.99)
+    return low
 
 
 @dataclass(frozen=True)

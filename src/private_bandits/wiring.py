@@ -125,7 +125,8 @@ def resumed_bandit(kind: type[Bandit], stored: StoredBandit, noise: NoiseSource 
         stored.check(lambda: check_opening(opening, settings))
     door.account = Account(opening=opening)
     public, private = stored.load(partial(door.open_episode, declared=policy.declared_weight))
-    stored.check(lambda: charge_history(door, stored.releases(opening), private.episodes, public.asked))
+    finished = public.ended.closing_from > 0
+    stored.check(lambda: charge_history(door, stored.releases(opening), private.episodes, public.asked, finished))
     if not stored.checked:  # without checksums a state that cannot be read is the file's fault: it stays as it is
         stored.check(lambda: policy.load_state(stored.policy_state))
     store = stored.take_over()

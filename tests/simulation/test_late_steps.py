@@ -15,7 +15,7 @@ from private_bandits.errors import InvalidInput
 from private_bandits.policies import Policy
 from private_bandits.simulation import engines, late_steps
 from private_bandits.simulation.arrivals import PROMPT, Arrivals, Delay, TrialWorld
-from private_bandits.simulation.engines import LATE, engine_for
+from private_bandits.simulation.engines import LATE, LATE_TOGETHER, engine_for
 from tests.support import EVERY_POLICY
 
 WORLD = pb.Bernoulli([0.8, 0.6, 0.3])
@@ -277,5 +277,5 @@ def test_only_for_finite_arms(late: dict[str, Any]) -> None:
 
 def test_one_engine_for_all_policies() -> None:
     world = TrialWorld(WORLD, Arrivals.of(1, 0))
-    assert {engine_for(policy, world) for policy in FINITE} == {LATE}
+    assert {engine_for(policy, world) for policy in FINITE} == {LATE, LATE_TOGETHER}
     assert callable(LATE.load().regret_curves)

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,6 +18,7 @@ import pytest
 import private_bandits as pb
 from private_bandits.agent import bandit_of
 from private_bandits.errors import AgentBusy, AgentFileInvalid, AgentFileMissing, InvalidInput, PolicyFailed
+from private_bandits.ledger import Account
 from private_bandits.public_view import PublicView, view_of
 from private_bandits.storage.public_file import public_path, read_public_file
 from private_bandits.testing import offered
@@ -83,38 +83,49 @@ def test_it_is_written_at_once_after_a_release_and_otherwise_once_a_second(
     assert seen(path).counts == agent.counts
 
 
-def test_readers_see_one_moment_under_load_and_the_owner_does_not_notice(tmp_path: Path) -> None:
+BUSY = """
+import sys
+import private_bandits as pb
+agent = pb.Agent(pb.AdaCIMED(arms=["A", "B", "C"], budget=pb.zCDP(25.0)), path=sys.argv[1], give_up_after=30)
+print("ready", flush=True)
+for step in range(10**9):
+    decision = agent.ask()
+    if step % 5:
+        agent.tell(decision, float(step % 3 == 0))
+    elif step % 2:
+        agent.give_up(decision)
+"""
+
+
+@pytest.mark.parametrize("looks", [200, pytest.param(10_000, marks=pytest.mark.full)])
+def test_readers_see_one_lasting_moment_while_the_owner_goes_as_fast_as_it_can(looks: int, tmp_path: Path) -> None:
+    """The owner is killed in the end. All that was seen is in the ledger that it left behind."""
     path = tmp_path / "agent.db"
-    agent = pb.Agent(pb.AdaCIMED(arms=["A", "B", "C"], budget=pb.zCDP(25.0)), path=path)
     found: dict[int, set[str]] = {}
-    failures: list[BaseException] = []
-    over = threading.Event()
-
-    def look() -> None:
-        while not over.is_set():
-            try:
-                view = seen(path)
-                counts = view.counts
-                assert counts.asked == counts.open + counts.told + counts.given_up
-                assert sum(known.rewards for known in view.estimates()) <= counts.told
-                found.setdefault(view.releases, set()).add(view.head)
-            except BaseException as error:
-                failures.append(error)
-                return
-
-    readers = [threading.Thread(target=look) for _ in range(2)]
-    for reader in readers:
-        reader.start()
-    play(agent, 600)
-    over.set()
-    for reader in readers:
-        reader.join()
-    assert not failures
-    assert len(found) > 5
-    rows = agent.ledger.rows
-    for number, shown in found.items():
-        assert shown == {pb.Ledger(rows[:number], agent.ledger.opening).head}
-    agent.close()
+    asked = 0
+    with subprocess.Popen([sys.executable, "-c", BUSY, str(path)], stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "ready\n"
+        done = 0
+        while done < looks or len(found) < 5:
+            view = seen(path)
+            done += 1
+            counts = view.counts
+            assert counts.asked == counts.open + counts.told + counts.given_up
+            assert counts.asked >= asked
+            asked = counts.asked
+            assert sum(known.rewards for known in view.estimates()) == view.released <= counts.told
+            assert int(view.head.partition("-")[0]) == view.releases
+            found.setdefault(view.releases, set()).add(view.head)
+        assert owner.poll() is None
+        owner.kill()
+    with pb.Agent.open(path) as agent:
+        account = Account(opening=agent.ledger.opening)
+        heads = {0: account.head}
+        for row in agent.ledger:
+            account.charge(row)
+            heads[row.number] = account.head
+    assert {number: {heads[number]} for number in found} == found
 
 
 def test_two_worlds_that_differ_in_unreleased_rewards_have_the_same_file(tmp_path: Path) -> None:

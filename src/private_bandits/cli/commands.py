@@ -45,6 +45,7 @@ from private_bandits.cli.flags import (
     usual_policies,
     usual_scale,
 )
+from private_bandits.cli.outputs import Csv, Html, Outputs, PictureFile
 from private_bandits.cli.regrets import regret_table, verdict_table, with_references
 from private_bandits.cli.shares import share_table, table_in_words
 from private_bandits.environments import Bernoulli, Setting
@@ -156,7 +157,9 @@ def simulate(
     runs: Annotated[str | None, typer.Option(help="Independent runs.", show_default="100; with --data 5")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
     processes: Annotated[int, typer.Option(help="Processes to use; the numbers do not depend on it.")] = 1,
-    csv: Annotated[Path | None, typer.Option(help="Write regret at every checkpoint to this new file.")] = None,
+    csv: Csv = None,
+    html: Html = None,
+    picture: PictureFile = None,
     as_json: Json = False,
 ) -> None:
     """Regret of policies over many runs, exact in distribution. Simulated noise protects nobody.
@@ -170,7 +173,8 @@ def simulate(
     large_number("seed", seed, least=0)
     if verdict is not None:
         check_probability("verdict", verdict)
-    check_new_file(csv)
+    files = Outputs(csv, html, picture)
+    files.check()
     usual = usual_scale(context)
     steps, repeats = parse_number("horizon", horizon or usual[0]), parse_number("runs", runs or usual[1])
     environment: Environment
@@ -214,8 +218,7 @@ def simulate(
     refuse_flags_of_other_policies(context, names, setting)
     late: dict[str, Any] = {"delay": delay, "missing": missing, "verdict": verdict}
     result = run_simulation(policies, environment, steps, repeats, seed, processes=processes, **late)
-    if csv is not None:
-        result.to_csv(csv)
+    files.write(result)
     references = [reference_of(made, environment, result.horizon) for made in policies.values()]
     if as_json:
         print(json.dumps(with_references(result.to_dict(), references)))

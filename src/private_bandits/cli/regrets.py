@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
 
-from private_bandits.budget import Budget
 from private_bandits.simulation import Simulation
+from private_bandits.simulation.in_words import short_budget, short_number
 from private_bandits.simulation.verdicts import NOBODY
 
 NUMBERS = {"mean": "regret_mean", "± error": "regret_stderr", "95%": "regret_p95", "99%": "regret_p99"}
@@ -40,8 +39,8 @@ def regret_table(result: Simulation, references: Sequence[float | None]) -> Tabl
         table.add_column("times ref.", justify="right")
         table.caption = "times ref.: mean regret over the asymptotic reference (private-bandits bounds)"
     for row, policy, reference in zip(result.summary(), result.policies.values(), references, strict=True):
-        numbers = [_number(row[name]) for name in NUMBERS.values()]
-        times = [_number(None if reference is None else row["regret_mean"] / reference)] if known else []
+        numbers = [short_number(row[name]) for name in NUMBERS.values()]
+        times = [short_number(None if reference is None else row["regret_mean"] / reference)] if known else []
         table.add_row(row["policy"], row["variant"] or "-", short_budget(policy.budget), *numbers, *times)
     return table
 
@@ -63,27 +62,6 @@ def verdict_table(result: Simulation) -> Table:
         table.caption += ". It did not fall in all runs: these numbers are of the faster ones. Raise --horizon"
     for row, policy in zip(result.summary(), result.policies.values(), strict=True):
         shares = [f"{row[name]:.4g}" for name in ("verdict_share", "verdict_wrong")]
-        times = [_number(row[name]) for name in TIMES.values()]
+        times = [short_number(row[name]) for name in TIMES.values()]
         table.add_row(row["policy"], short_budget(policy.budget), *shares, *times)
     return table
-
-
-def short_budget(budget: Budget) -> str:
-    """Return a budget's numbers with their names, and four digits of each.
-
-    >>> from private_bandits import ApproxDP, NoPrivacy
-    >>> short_budget(ApproxDP(2.14193, 1e-6)), short_budget(NoPrivacy())
-    ('epsilon 2.142, delta 1e-06', 'no privacy')
-    """
-    return ", ".join(f"{name} {number:.4g}" for name, number in asdict(budget).items()) or "no privacy"
-
-
-def _number(value: float | None) -> str:
-    """Return four digits, or all before the point up to a million.
-
-    >>> _number(12345.6), _number(0.0), _number(1234567.0), _number(None)
-    ('12,346', '0', '1.235e+06', '-')
-    """
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if 1000 <= value < 1e6 else f"{value:.4g}"

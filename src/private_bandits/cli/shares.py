@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from private_bandits.cli.regrets import short_budget
 from private_bandits.labelled import Labelled
 from private_bandits.simulation import Simulation
+from private_bandits.simulation.in_words import percent, short_budget
 
 
 def share_table(result: Simulation, world: Labelled) -> Table:
@@ -21,11 +21,11 @@ def share_table(result: Simulation, world: Labelled) -> Table:
         table.add_row(
             row["policy"],
             short_budget(policy.budget),
-            _percent(row["share_right"]),
-            _percent(row["share_right_stderr"]),
+            percent(row["share_right"]),
+            percent(row["share_right_stderr"]),
         )
-    table.add_row("best fixed arm", "-", _percent(world.best_fixed_share), "-")
-    table.add_row("guessing", "-", _percent(world.guessing_share), "-")
+    table.add_row("best fixed arm", "-", percent(world.best_fixed_share), "-")
+    table.add_row("guessing", "-", percent(world.guessing_share), "-")
     return table
 
 
@@ -37,12 +37,3 @@ def table_in_words(world: Labelled, horizon: int) -> str:
         f"Each row comes {horizon / world.rows:.3g} times on average: set --horizon to the people that you will have."
     )
     return " ".join([sizes, often, *([f"Left out: {world.left_out}."] if world.left_out else [])])
-
-
-def _percent(share: float | None) -> str:
-    """Return a share in percent.
-
-    >>> _percent(0.91234), _percent(None)
-    ('91.2%', '-')
-    """
-    return "-" if share is None else f"{share:.1%}"

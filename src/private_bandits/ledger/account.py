@@ -35,6 +35,7 @@ class Account:
         self._hash = digest(opening)
         self._unlinked: list[Release] = []  # rows after the one of that hash
         self._releases = 0
+        self._rewards = 0
         self._last: dict[str, int] = {}  # the last episode of each sum that was released
         self._costs: dict[str, _Costs] = {}
         self._largest = Fraction(0)
@@ -67,6 +68,7 @@ class Account:
             if dearest is not self._largest and dearest > self._largest:  # fractions are slow
                 self._largest = dearest
         self._unlinked.append(row)
+        self._rewards += row.count
         self._releases += 1  # last: an interrupt may leave an episode charged for nothing, never a row uncharged
 
     def covers(self, episode: str) -> bool:
@@ -112,6 +114,7 @@ class Account:
         """Return the account as plain data, from which `restored` makes the same account without its rows."""
         return {
             "releases": self._releases,
+            "rewards": self._rewards,
             "hash": self.link(),
             "last": dict(self._last),
             "costs": {key: costs.dump() for key, costs in self._costs.items()},
@@ -123,11 +126,16 @@ class Account:
     def restored(cls, data: Mapping[str, Any], opening: str) -> Account:
         """Return the account that `dump` wrote, for the ledger that begins with this text."""
         found = cls(opening=opening)
-        found._releases, found._hash = data["releases"], data["hash"]
+        found._releases, found._rewards, found._hash = data["releases"], data["rewards"], data["hash"]
         found._last = dict(data["last"])
         found._costs = {key: _Costs.restored(steps) for key, steps in data["costs"].items()}
         found._largest, found._foreseeable = Fraction(data["largest"]), data["foreseeable"]
         return found
+
+    @property
+    def rewards(self) -> int:
+        """How many rewards were released."""
+        return self._rewards
 
     def __len__(self) -> int:
         return self._releases

@@ -17,6 +17,7 @@ from private_bandits.ledger.people import PersonCost, Releases, worst_person
 from private_bandits.ledger.rows import Release
 from private_bandits.ledger.verification import Verification, verify_texts
 from private_bandits.loading import require
+from private_bandits.pages import in_notebook
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +26,9 @@ PAGE = 1000
 """Rows that are read from a store at a time."""
 FEW = 10_000
 """Rows that a store has at hand, and a ledger may take at once."""
+
+SHOWN = 20
+"""Rows that a notebook shows, at most: the first and the last."""
 
 COLUMNS = (
     *("number", "key", "keys", "count", "all_rewards", "episodes", "values", "noise", "noise_sd", "rounding"),
@@ -174,6 +178,10 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({len(self)} releases, total {self.total:.6g})"
+
+    def _repr_html_(self) -> str | None:
+        rows = list(self[:SHOWN]) if len(self) <= SHOWN else [*self[: SHOWN // 2], *self[-SHOWN // 2 :]]
+        return in_notebook("private_bandits.ledger", "ledger.html", ledger=self, rows=rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What reads the rows holds an agent, which must not be copied.

@@ -86,6 +86,10 @@ class AdaCHalving(RememberingPolicy[HalvingState]):
     name: ClassVar[str] = "adac-halving"
     supported_budgets: ClassVar[tuple[str, ...]] = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")
     source: ClassVar[str] = "not published; without noise: Karnin, Koren and Somekh 2013, Almost Optimal Exploration"
+    in_words: ClassVar[str] = (
+        "The trial has rounds. In each round all arms that are left are given equally often, and the better "
+        "half of them goes on to the next round. The arm that is left in the end is given from then on."
+    )
     alternative_hint: ClassVar[str] = "For PureDP use DPSE, whose Laplace noise keeps it."
     supports_warm_start: ClassVar[bool] = False
     state_type: ClassVar[type[Any]] = HalvingState

@@ -80,6 +80,11 @@ class AdaCIMED(GeometricPolicy[ImedState]):
 
     name: ClassVar[str] = "adac-imed"
     source: ClassVar[str] = "not published; the index without noise: Honda and Takemura 2015, Non-Asymptotic Analysis"
+    in_words: ClassVar[str] = (
+        "For each arm the program asks how hard it would be to believe, after all that was released, that this arm is "
+        "as good as the best one. The arm of which that is easiest to believe is given; arms that were seldom given "
+        "get some preference. So arms that look bad are given less and less often."
+    )
     waits_for = "none"
     state_type: ClassVar[type[Any]] = ImedState
 

@@ -131,6 +131,11 @@ class AdaCOFUL(ContextualPolicy[OFULState]):
     supported_budgets: ClassVar[tuple[str, ...]] = GAUSSIAN
     alternative_hint: ClassVar[str] = INSTEAD_OF_PURE
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, Algorithm 3"
+    in_words: ClassVar[str] = (
+        "Each option is described by numbers. The option is chosen whose expected outcome is best, after an "
+        "allowance that is the larger, the less is known of options like it. What is expected is computed "
+        "anew whenever enough was learned since the last time."
+    )
     changes_on_arrival: ClassVar[bool] = True
     supports_warm_start: ClassVar[bool] = True
     variants: ClassVar[tuple[Variant, ...]] = ("paper", "tight")

@@ -68,6 +68,11 @@ class AdaCTopTwo(GeometricPolicy[TopTwoState]):
 
     name: ClassVar[str] = "adac-top-two"
     source: ClassVar[str] = "not published; top-two sampling: Russo 2016, Simple Bayesian Algorithms for Best Arm"
+    in_words: ClassVar[str] = (
+        "The trial looks for the best arm. Two arms are given about equally often: the one that looks best so "
+        "far, and the one that is hardest to tell from it. Once the best arm is known surely enough, "
+        "everybody is given that one."
+    )
     waits_for = "none"
     state_type: ClassVar[type[Any]] = TopTwoState
 

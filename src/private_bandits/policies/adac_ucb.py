@@ -39,6 +39,11 @@ class AdaCUCB(ConfidenceBoundPolicy):
     name: ClassVar[str] = "adac-ucb"
     supported_budgets: ClassVar[tuple[str, ...]] = ("zCDP", "ApproxDP", "RenyiDP", "NoPrivacy")
     source: ClassVar[str] = "Concentrated Differential Privacy for Bandits, Appendix C"
+    in_words: ClassVar[str] = (
+        "Each arm gets a score: its mean so far, plus an allowance that is the larger, the less is known of "
+        "the arm. The arm of the best score is given until it has as many new outcomes as its last release "
+        "had. Then the scores are computed anew."
+    )
     alternative_hint: ClassVar[str] = "For PureDP use AdaPUCB, whose Laplace noise keeps it."
     former_variants: ClassVar[Mapping[str, str]] = {
         "tight": "AdaCIMED (adac-imed) replaced it, with less regret for the same budget, as in "

@@ -32,6 +32,11 @@ class AdaPUCB(ConfidenceBoundPolicy):
     name: ClassVar[str] = "adap-ucb"
     supported_budgets: ClassVar[tuple[str, ...]] = ("PureDP", "NoPrivacy")
     source: ClassVar[str] = "Azize and Basu 2022, When Privacy Meets Partial Information"
+    in_words: ClassVar[str] = (
+        "Each arm gets a score: its mean so far, plus an allowance that is the larger, the less is known of "
+        "the arm. The arm of the best score is given until it has as many new outcomes as its last release "
+        "had. Then the scores are computed anew."
+    )
     alternative_hint: ClassVar[str] = "For zCDP, ApproxDP and RenyiDP use AdaCUCB, whose Gaussian noise is smaller."
     chooses_late = True
 

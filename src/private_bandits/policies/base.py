@@ -96,6 +96,8 @@ class Policy(ABC, Generic[State]):
     """The budgets it can keep, by name."""
     source: ClassVar[str]
     """Where it was published."""
+    in_words: ClassVar[str] = "A method of its own chooses, from what was released so far and from what is public."
+    """How it chooses, for people who know nothing of algorithms: a statement says it (statement/)."""
     variants: ClassVar[tuple[Variant, ...]] = ("paper",)
     """What `variant` may be: as published, or "tight", with less regret for the same budget."""
     former_variants: ClassVar[Mapping[str, str]] = {}

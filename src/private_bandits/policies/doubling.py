@@ -108,6 +108,10 @@ class IndexPolicy(FiniteArmsPolicy[DoublingState]):
     waits_for = "none"
     supported_budgets: ClassVar[tuple[str, ...]] = tuple(BUDGETS)
     source: ClassVar[str] = "not published"
+    in_words: ClassVar[str] = (
+        "Each arm gets a score, computed from what was released of it. The arm of the best score is given "
+        "until it has about as many new outcomes as its last release had. Then the scores are computed anew."
+    )
     chooses_late: ClassVar[bool] = False
     """Whether the choice is computed when it is needed, from a shortlist where arms are many: for an index that cannot
     fail, with `ceilings`. A subclass that changes a method which the choice follows from chooses at each release."""

@@ -38,6 +38,11 @@ class DPIMED(RunningSumPolicy):
     """
 
     name: ClassVar[str] = "dp-imed"
+    in_words: ClassVar[str] = (
+        "For each arm the program asks how hard it would be to believe, after all that was released, that this arm is "
+        "as good as the best one. The arm of which that is easiest to believe is given; arms that were seldom given "
+        "get some preference. So arms that look bad are given less and less often."
+    )
     chooses_late = True
 
     def index(self, means: Floats, counts: Floats, step: Any, width: float) -> Floats:

@@ -37,6 +37,11 @@ class DPKLUCB(RunningSumPolicy):
     """
 
     name: ClassVar[str] = "dp-klucb"
+    in_words: ClassVar[str] = (
+        "Each arm gets a score: the largest mean that can still be believed of it, from what was released. "
+        "The arm of the best score is given until it has some more outcomes. Then the scores are computed "
+        "anew."
+    )
     chooses_late = True
 
     def index(self, means: Floats, counts: Floats, step: Any, width: float) -> Floats:

@@ -103,6 +103,11 @@ class DPSE(FiniteArmsPolicy[EliminationState]):
     name: ClassVar[str] = "dp-se"
     supported_budgets: ClassVar[tuple[str, ...]] = ("PureDP", "NoPrivacy")
     source: ClassVar[str] = "Sajed and Sheffet 2019, An Optimal Private Stochastic-MAB Algorithm"
+    in_words: ClassVar[str] = (
+        "All arms that are left are given equally often, a planned number of times. Then arms that are "
+        "clearly worse than the best one are dropped, and this begins again. Once one arm is left, everybody "
+        "is given that one."
+    )
     alternative_hint: ClassVar[str] = "For zCDP, ApproxDP and RenyiDP use AdaCUCB, whose Gaussian noise is smaller."
 
     horizon: int = 10**6

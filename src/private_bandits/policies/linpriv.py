@@ -68,6 +68,11 @@ class LinearTreePolicy(ContextualPolicy[LinPrivState]):
     supported_budgets: ClassVar[tuple[str, ...]] = GAUSSIAN
     alternative_hint: ClassVar[str] = INSTEAD_OF_PURE
     source: ClassVar[str] = "Neel and Roth 2018, Mitigating bias in adaptive data gathering via differential privacy"
+    in_words: ClassVar[str] = (
+        "Each option is described by numbers. The option is chosen whose expected outcome is best, after an "
+        "allowance that is the larger, the less is known of options like it. What is expected is computed "
+        "anew after each outcome."
+    )
     changes_on_arrival: ClassVar[bool] = True
 
     arms: int = field(default=0, init=False)  # in every repr: simulations draw by it, and earlier ones had it

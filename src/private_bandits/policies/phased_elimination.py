@@ -87,6 +87,12 @@ class PhasedElimination(LinearPolicy[PhasedState]):
     decides what is dropped, that stays right. Privacy depends on none of them.
     """
 
+    in_words: ClassVar[str] = (
+        "Each arm is described by numbers, so that outcomes of one arm also say something of the others. The "
+        "trial has phases. In each phase the arms from which most can be learned are given a planned number "
+        "of times. Then arms that seem clearly worse than the best one are dropped."
+    )
+
     placement: ClassVar[Placement]
 
     delta: float = 1e-3

@@ -110,6 +110,12 @@ class PrivateContextPolicy(ContextualPolicy[MomentsState]):
     shortened without a word, because an error would tell of them.
     """
 
+    in_words: ClassVar[str] = (
+        "Each option is described by numbers. The option is chosen whose expected outcome is best, after an "
+        "allowance that is the larger, the less is known of options like it. What is expected is computed "
+        "anew at times that depend on nothing but the number of outcomes."
+    )
+
     supported_budgets: ClassVar[tuple[str, ...]] = GAUSSIAN
     alternative_hint: ClassVar[str] = INSTEAD_OF_PURE
     private_contexts: ClassVar[bool] = True

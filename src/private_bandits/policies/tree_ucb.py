@@ -78,6 +78,11 @@ class TreeUCB(FiniteArmsPolicy[TreeState]):
     waits_for = "none"
     supported_budgets: ClassVar[tuple[str, ...]] = tuple(BUDGETS)
     source: ClassVar[str] = "Mishra and Thakurta 2015, (Nearly) Optimal DP Stochastic Multi-Arm Bandits"
+    in_words: ClassVar[str] = (
+        "Each arm gets a score: its mean so far, plus an allowance that is the larger, the less is known of "
+        "the arm. Everybody is given the arm of the best score. The scores are computed anew after each "
+        "outcome."
+    )
 
     horizon: int = 10**6
 

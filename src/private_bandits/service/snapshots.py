@@ -160,6 +160,7 @@ def _read(work: Transaction, facts: Facts) -> Snapshot:
         counts=counts,
         opening=facts.opening,
         releases=row.releases,
+        released=account.rewards,
         head=account.head,
         spent=account.total,
         closing_from=ended.closing_from,

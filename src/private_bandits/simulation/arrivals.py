@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from private_bandits.arrays import Integers
 from private_bandits.checks import LARGEST, large_number
@@ -117,10 +118,14 @@ class Arrivals:
             parts.append(f"{100 * self.missing:.4g}% of rewards missing")
         return ", ".join(parts)
 
-    def draws(self, generator: np.random.Generator, size: int) -> Iterable[tuple[int, bool]]:
+    def arrays(self, generator: np.random.Generator, size: int) -> tuple[Integers, NDArray[np.bool_]]:
         """Return the delay of so many rewards, and whether each is missing."""
-        delays = self.delay.draws(generator, size)
-        return zip(delays.tolist(), (generator.random(size) < self.missing).tolist(), strict=True)
+        return self.delay.draws(generator, size), generator.random(size) < self.missing
+
+    def draws(self, generator: np.random.Generator, size: int) -> Iterable[tuple[int, bool]]:
+        """Return the same, one by one."""
+        delays, missing = self.arrays(generator, size)
+        return zip(delays.tolist(), missing.tolist(), strict=True)
 
 
 PROMPT = Arrivals()

@@ -28,6 +28,7 @@ from private_bandits.policies import (
     AdaCOFUL,
     AdaCOFULPrivate,
     AdaCTopTwo,
+    AdaCUCB,
     IndexPolicy,
     LinPriv,
     LinPrivShared,
@@ -50,6 +51,8 @@ SLOW_STEPS = 10**4
 
 LATE_STEPS = 10**5
 """The same where rewards are late or missing: about a second."""
+TOGETHER = 2 * 10**7
+"""The same where they are, and all runs advance together."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,12 @@ def _steps() -> Any:
     return steps
 
 
+def _late() -> Any:
+    from private_bandits.simulation import late
+
+    return late
+
+
 def _late_steps() -> Any:
     from private_bandits.simulation import late_steps
 
@@ -208,12 +217,16 @@ ONE_BY_ONE = Engine(_steps, seconds_a_step=2e-4)
 """Runs any policy with a list of actions, one decision at a time. The oracle of the fast ones."""
 LATE = Engine(_late_steps, seconds_a_step=1e-5, steps=LATE_STEPS)
 """The same where rewards are late or missing."""
+LATE_TOGETHER = Engine(_late, seconds_a_step=4e-7, steps=TOGETHER)
+"""The same for policies whose choices are known, all runs at once."""
 CONTEXTS_ONE_BY_ONE = Engine(_contextual_steps, seconds_a_step=2e-4, steps=SLOW_STEPS, shares_contexts=True)
 """The same for policies whose actions change."""
 TABLE_ROWS = Engine(_labelled_steps, seconds_a_step=1e-4, steps=SLOW_STEPS, shares_contexts=True)
 """The same on a labelled table."""
 
 
+LATE_SERVED = (AdaCIMED, AdaCTopTwo, AdaCHalving, AdaCUCB)
+"""Policies whose choices beside open decisions are known to the engine. It is exact for no subclass of them."""
 DRAW_VERDICTS = (DOUBLING, REMEMBERING, TOP_TWO, HALVING)
 """Engines that look for verdicts in all runs at once."""
 
@@ -256,7 +269,9 @@ def engine_for(policy: Policy[Any], environment: Any = None) -> Engine:
         return TABLE_ROWS
     if isinstance(environment, TrialWorld):
         fast = engine_for(policy)
-        return fast if environment.arrivals.prompt and fast in DRAW_VERDICTS else LATE
+        if environment.arrivals.prompt:
+            return fast if fast in DRAW_VERDICTS else LATE
+        return LATE_TOGETHER if type(policy) in LATE_SERVED else LATE
     ancestors = type(policy).__mro__
     for depth, ancestor in enumerate(ancestors):
         if ancestor in SERVED:

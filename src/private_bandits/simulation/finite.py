@@ -56,8 +56,8 @@ class Runs(ABC):
         self.means = np.zeros((total, arms))
 
     @abstractmethod
-    def next_length(self, arm: Integers) -> Integers:
-        """How long an arm is played next, in every run."""
+    def next_length(self, rows: Integers, arm: Integers) -> Integers:
+        """How many rewards the next release of an arm has, in these runs."""
 
     @abstractmethod
     def leave_out_finished(self) -> None:
@@ -80,18 +80,18 @@ class Runs(ABC):
                 continue  # all of its runs are over
             sums[group] = self.environment.reward_sums(generator, arms[group], counts[group])
             noise[group] = noise_draws(policy.budget, moved, generator, group.stop - group.start)
-        self.learn(arm, count, sums[self.run], noise[self.run])
+        self.learn(self.row, arm, count, sums[self.run], noise[self.run])
 
     @abstractmethod
-    def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
-        """Take in the sum of an arm's episode, and the noise of its release, in every run."""
+    def learn(self, rows: Integers, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
+        """Take in the sum of an arm's episode, and the noise of its release, in these runs."""
 
     @abstractmethod
     def choose(self) -> Integers:
         """The arm of the largest index in every run."""
 
-    def evidence(self) -> Evidence:
-        """What the releases say of each arm, [arm, run]: for verdicts."""
+    def evidence(self, rows: Integers) -> Evidence:
+        """What the releases of these runs say of each arm, [arm, run]: for verdicts."""
         raise NotImplementedError(f"{type(self).__name__} draws no verdicts")
 
 
@@ -102,31 +102,40 @@ class LastReleases(Runs):
         super().__init__(*settings)
         self.last = np.ones_like(self.means)
         self.released = np.zeros(self.means.shape, dtype=np.int64)
+        self.variance, self.scale = (np.zeros(len(self.row)) for _ in range(2))  # of the noise of a release
+        for policy, group in zip(self.policies, self.groups, strict=True):
+            laplace = policy.budget.noise == "laplace"
+            (self.scale if laplace else self.variance)[group] = (
+                1.0 / policy.budget.level if laplace else release_variance(policy)
+            )
+
+    def keep(self, left: Integers) -> None:
+        """Leave out all runs but these."""
+        for name in ("run", "time", "complete", "regret", "means", "last", "released", "variance", "scale"):
+            setattr(self, name, getattr(self, name)[left])
+        self.row = np.arange(len(left))
 
     def leave_out_finished(self) -> None:
         """Never: they cost little here."""
 
-    def next_length(self, arm: Integers) -> Integers:
+    def next_length(self, rows: Integers, arm: Integers) -> Integers:
         """As many as were released of it; at first, one."""
-        return np.maximum(self.released[self.row, arm], 1)
+        return np.maximum(self.released[rows, arm], 1)
 
-    def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
+    def learn(self, rows: Integers, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
         """Forget the arm's mean before."""
         divisor = np.maximum(count, 1)
-        self.released[self.row, arm] += count
-        self.last[self.row, arm] = divisor
-        self.means[self.row, arm] = (sums + noise) / divisor
+        self.released[rows, arm] += count
+        self.last[rows, arm] = divisor
+        self.means[rows, arm] = (sums + noise) / divisor
 
-    def evidence(self) -> Evidence:
+    def evidence(self, rows: Integers) -> Evidence:
         """The last release of each arm. The j-th one holds 2^(j-2) rewards, and the first one 1."""
-        count, nothing = self.last.T, np.zeros(self.means.T.shape)
-        number = np.log2(np.maximum(self.released.T, 1)) + 1.0
-        variance, scale = (np.zeros(len(self.row)) for _ in range(2))
-        for policy, group in zip(self.policies, self.groups, strict=True):
-            laplace = policy.budget.noise == "laplace"
-            (scale if laplace else variance)[group] = 1.0 / policy.budget.level if laplace else release_variance(policy)
-        means, copies = (self.means.T - self.low) / self.width, nothing + (scale > 0.0)
-        noise = variance / count**2, scale / count
+        count, means = self.last[rows].T, (self.means[rows].T - self.low) / self.width
+        nothing = np.zeros(means.shape)
+        number = np.log2(np.maximum(self.released[rows].T, 1)) + 1.0
+        variance, scale = self.variance[rows], self.scale[rows]
+        noise, copies = (variance / count**2, scale / count), nothing + (scale > 0.0)
         return Evidence(means, nothing, count, noise[0], number * (number + 1.0), noise[1], copies, nothing + 1.0)
 
     def choose(self) -> Integers:
@@ -171,16 +180,17 @@ def curves_of(state: Runs, checkpoints: Integers, report: Report) -> Floats:
 
     def look() -> None:
         if state.watch is not None:
-            state.watch.look(state.evidence(), state.run, state.time, state.complete)
+            rows = state.watch.undecided(state.run, state.complete)
+            state.watch.look(state.evidence(rows), state.run[rows], state.time[rows])
 
     for number in range(min(len(state.gaps), state.horizon)):
         arm = np.full(len(state.row), number)
-        play(arm, state.next_length(arm))
+        play(arm, state.next_length(state.row, arm))
     if state.horizon >= len(state.gaps):
         look()
     while (state.time < state.horizon).any():
         arm_of_run = state.choose()
-        play(arm_of_run, state.next_length(arm_of_run))
+        play(arm_of_run, state.next_length(state.row, arm_of_run))
         look()
         state.leave_out_finished()
     ends, heights = np.array(times), np.array(regrets)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from private_bandits.arrays import Floats, Integers
 from private_bandits.environments import FiniteEnvironment
@@ -18,7 +19,8 @@ from private_bandits.simulation.remembering import RememberedReleases
 class HalvingRuns(RememberedReleases):
     """Runs that play every active arm once a round, and go on with the better half of them.
 
-    round: its number in each run. active: whether an arm is in it. fresh: the mean of the arm's last release alone.
+    round: its number in each run. active: whether an arm is in it. fresh: the mean of the arm's release in each round
+    alone, [arm, run, round].
     """
 
     policies: Sequence[AdaCHalving]
@@ -29,25 +31,33 @@ class HalvingRuns(RememberedReleases):
         super().__init__(*settings)
         self.round = np.zeros(len(self.row), dtype=np.int64)
         self.active = np.ones(self.means.shape, dtype=bool)
-        self.fresh = np.zeros(self.means.shape)
         self.kept = [(arms + 1) // 2 for arms, _ in self.policies[0].rounds]  # the same for every policy
+        self.fresh = np.zeros((*self.means.shape, len(self.kept) + 1))  # the last one: of all releases that follow
 
-    def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
+    def learn(self, rows: Integers, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
         """Keep the mean of the release by itself too."""
-        super().learn(arm, count, sums, noise)
-        self.fresh[arm, self.row] = (sums + noise) / np.maximum(count, 1)
+        number = np.minimum(self.done[arm, rows], len(self.kept))
+        super().learn(rows, arm, count, sums, noise)
+        self.fresh[arm, rows, number] = (sums + noise) / np.maximum(count, 1)
 
     def choose(self) -> Integers:
         """Return the first active arm that is not released in this round; where all are, the next round begins."""
+        self.end_rounds()
+        return np.asarray(self.missing().argmax(axis=0))
+
+    def missing(self) -> NDArray[np.bool_]:
+        """Say which active arms are not released in this round, [arm, run]; at the end, the one that is left."""
+        ended = self.round == len(self.kept)
+        return np.asarray(self.active & ((self.done <= self.round) | ended))
+
+    def end_rounds(self) -> None:
+        """Where all active arms are released, keep the better half of them."""
         for number, kept in enumerate(self.kept):
             over = np.flatnonzero((self.round == number) & (~self.active | (self.done > number)).all(axis=0))
-            ranks = np.where(self.active[:, over], -self.fresh[:, over], np.inf).argsort(axis=0, kind="stable")
+            ranks = np.where(self.active[:, over], -self.fresh[:, over, number], np.inf).argsort(axis=0, kind="stable")
             self.active[:, over] = False
             self.active[ranks[:kept], over] = True
             self.round[over] += 1
-        ended = self.round == len(self.kept)
-        pending = self.active & ((self.done <= self.round) | ended)
-        return np.asarray(pending.argmax(axis=0))
 
 
 def regret_curves(

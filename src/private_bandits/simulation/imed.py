@@ -36,10 +36,10 @@ class ImedRuns(RememberedReleases):
         # J of each arm and its slope in q, as they were last computed, for this q; zeros since the arm's last release.
         self.costs, self.slopes, self.at = (np.zeros(self.means.shape) for _ in range(3))
 
-    def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
+    def learn(self, rows: Integers, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
         """Forget the arm's cost as well."""
-        super().learn(arm, count, sums, noise)
-        self.costs[arm, self.row] = self.slopes[arm, self.row] = 0.0
+        super().learn(rows, arm, count, sums, noise)
+        self.costs[arm, rows] = self.slopes[arm, rows] = 0.0
 
     def choose(self) -> Integers:
         """Find the arm of the least index, with J computed only where bounds below it leave the choice open.

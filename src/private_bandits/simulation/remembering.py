@@ -51,36 +51,38 @@ class RememberedReleases(Runs):
     def leave_out_finished(self) -> None:
         """Once they are a quarter of all."""
         left = np.flatnonzero(self.time < self.horizon)
-        if 4 * len(left) > 3 * len(self.row):
-            return
+        if 4 * len(left) <= 3 * len(self.row):
+            self.keep(left)
+
+    def keep(self, left: Integers) -> None:
+        """Leave out all runs but these."""
         for name in ("run", "time", "complete", "regret", "begin", "again", *self.by_run):
             setattr(self, name, getattr(self, name)[left])
         for name in ("means", "done", "rewards", "noise", "logs", "largest", "before", *self.by_arm_and_run):
             setattr(self, name, getattr(self, name)[:, left])
         self.row = np.arange(len(left))
 
-    def evidence(self) -> Evidence:
-        """What the releases say of each arm, [arm, run]."""
-        nothing, number = np.zeros_like(self.means), np.maximum(self.done, 1)
-        odds = number * (number + 1.0)
-        usable = self.largest > 0.0
+    def evidence(self, rows: Integers) -> Evidence:
+        """What the releases of these runs say of each arm, [arm, run]."""
+        means, largest, number = self.means[:, rows], self.largest[:, rows], np.maximum(self.done[:, rows], 1)
+        nothing, odds = np.zeros_like(means), number * (number + 1.0)
         with np.errstate(divide="ignore"):
-            rewards = np.where(usable, 1.0 / self.largest, np.inf)
-        return Evidence(self.means, nothing, rewards, self.noise, odds, nothing, nothing, nothing + 1.0)
+            rewards = np.where(largest > 0.0, 1.0 / largest, np.inf)
+        return Evidence(means, nothing, rewards, self.noise[:, rows], odds, nothing, nothing, nothing + 1.0)
 
-    def next_length(self, arm: Integers) -> Integers:
+    def next_length(self, rows: Integers, arm: Integers) -> Integers:
         """From the table."""
-        return np.asarray(self.lengths[self.begin + self.done[arm, self.row]])
+        return np.asarray(self.lengths[self.begin[rows] + self.done[arm, rows]])
 
-    def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
+    def learn(self, rows: Integers, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
         """What is new in the release moves the arm's mean, which is in reward ranges above the lowest reward."""
-        here = (arm, self.row)
-        place = self.begin + self.done[here]
+        here = (arm, rows)
+        place = self.begin[rows] + self.done[here]
         gain, slope, self.rewards[here], self.noise[here], self.logs[here], self.largest[here] = self.read[:, place]
         sums, before, mean = (sums - self.low * count) / self.width, self.before[here], self.means[here]
         new = sums + noise / self.width + (before[:, 0] if before.size else 0.0)
         self.means[here] = mean + gain * (new - slope * mean)
-        later = self.again * sums[:, None] - self.carried[place] * new[:, None]
+        later = self.again[rows] * sums[:, None] - self.carried[place] * new[:, None]
         later[:, :-1] += before[:, 1:]
         self.before[here] = later
         self.done[here] += count > 0  # a run that is over stays where it is

@@ -16,7 +16,7 @@ import numpy as np
 from private_bandits.arrays import Floats, Integers
 from private_bandits.checks import check_probability, large_number
 from private_bandits.environments import Contextual, FiniteEnvironment
-from private_bandits.errors import InvalidInput
+from private_bandits.errors import InvalidInput, MissingExtra
 from private_bandits.labelled import Labelled
 from private_bandits.loading import require
 from private_bandits.offline.replay import Replay
@@ -24,13 +24,16 @@ from private_bandits.plain_data import csv_text, json_number
 from private_bandits.policies import Policy
 from private_bandits.progress import Report
 from private_bandits.progress import progress as progress_bar
+from private_bandits.simulation import in_words
 from private_bandits.simulation.arrivals import PROMPT, Arrivals, world_with
+from private_bandits.simulation.curve_panels import PAGE_NEEDS, PICTURE_NEEDS, check_folder, check_picture_path
 from private_bandits.simulation.engines import Engine, engine_for
 from private_bandits.simulation.verdicts import Verdicts
 from private_bandits.simulation.workers import compute
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
 Environment = FiniteEnvironment | Contextual | Labelled
@@ -70,7 +73,7 @@ class Simulation:
 
         Only on a labelled table, where a recommendation is right or wrong; the last column is the overall share.
         """
-        if not self._labelled:
+        if not self.labelled:
             kind = type(self.environment).__name__
             raise InvalidInput(
                 f"recommendations are right or wrong on a labelled table only, the environment is {kind}"
@@ -100,10 +103,11 @@ class Simulation:
 
     def _figures(self, regrets: Floats, step: int) -> dict[str, float | None]:
         found = regret_figures(regrets)
-        return found | share_figures(found, int(step), self.environment) if self._labelled else found
+        return found | share_figures(found, int(step), self.environment) if self.labelled else found
 
     @property
-    def _labelled(self) -> bool:
+    def labelled(self) -> bool:
+        """Whether people come from a labelled table, where a recommendation is right or wrong."""
         return isinstance(self.environment, Labelled)
 
     def to_frame(self) -> pd.DataFrame:
@@ -144,6 +148,62 @@ class Simulation:
             "note": self.note,
         }
 
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Return a picture: a line with a band for each policy; below it verdicts, where they were looked for.
+
+        Lines are mean regrets over steps, or shares of right recommendations on a labelled table. Bands are two
+        standard errors on both sides. Notebooks show the figure.
+
+        Args:
+            path: A file to write the picture to as well; its ending says how: .png, .svg or .pdf.
+
+        Raises:
+            MissingExtra: matplotlib is not installed.
+            InvalidInput: The path has another ending, or its folder does not exist.
+        """
+        require(*PICTURE_NEEDS)
+        if path is not None:
+            check_picture_path(path)
+        from private_bandits.simulation import curve_figure
+
+        figure = curve_figure.draw(self)
+        if path is not None:
+            curve_figure.save(figure, path)
+        return figure
+
+    def report(self, path: str | Path) -> Path:
+        """Write one HTML page with the picture, the figures at the end and the settings, and return its path.
+
+        The page needs no network. It is written over a file of the same name.
+
+        Raises:
+            MissingExtra: matplotlib or jinja2 is not installed.
+            InvalidInput: The folder does not exist.
+        """
+        require(*PAGE_NEEDS)
+        check_folder(path)
+        from private_bandits.simulation import result_page
+
+        target = Path(path)
+        target.write_text(result_page.page(self), encoding="utf-8", newline="\n")
+        return target
+
+    def _repr_html_(self) -> str | None:
+        """Return a table and the picture for a notebook; None where they cannot be drawn."""
+        try:
+            require(*PAGE_NEEDS)
+        except MissingExtra:
+            return None
+        from private_bandits.simulation import result_page
+
+        return result_page.in_a_notebook(self)
+
+    def __repr__(self) -> str:
+        return in_words.in_a_line(self)
+
+    def __str__(self) -> str:
+        return in_words.in_lines(self)
+
 
 def simulate(
     policies: Mapping[str, Policy[Any]],
@@ -170,8 +230,9 @@ def simulate(
 
     delay: how many later decisions are made before a reward is told; "geometric:100" is a random delay with that mean,
     of each reward's own. missing: the probability that a reward never comes, whatever it is. Its decision is given up
-    when the reward would have been due. Regret counts every decision. Both are for finite arms; with either of them an
-    `Agent` plays every decision, a hundred thousand a second at most.
+    when the reward would have been due. Regret counts every decision. Both are for finite arms; with either of them
+    every decision is played: for AdaC-IMED, AdaC-TopTwo, AdaC-Halving and AdaC-UCB of all runs at once, for other
+    policies by an `Agent`, a hundred thousand a second at most.
 
     verdict: the delta of verdicts that are looked for after every release, for finite arms: `Simulation.verdicts` says
     when the first one of each run fell, and on which arm. Runs go on to the horizon.

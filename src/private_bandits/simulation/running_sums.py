@@ -35,14 +35,14 @@ class RunningSums(Runs):
     def leave_out_finished(self) -> None:
         """Never: they cost little here."""
 
-    def next_length(self, arm: Integers) -> Integers:
+    def next_length(self, rows: Integers, arm: Integers) -> Integers:
         """From the table."""
-        found: Integers = self.lengths[self.policy, self.batches[self.row, arm]]
+        found: Integers = self.lengths[self.policy[rows], self.batches[rows, arm]]
         return found
 
-    def learn(self, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
+    def learn(self, rows: Integers, arm: Integers, count: Integers, sums: Floats, noise: Floats) -> None:
         """Add the batch to those before it, by the operations of `RunningSumPolicy.take`."""
-        here = self.row, arm
+        here = rows, arm
         self.counts[here] += count
         self.batches[here] += count > 0  # of runs that are over nobody reads what is there
         mean = self.means[here]

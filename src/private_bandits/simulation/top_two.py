@@ -30,7 +30,7 @@ class TopTwoRuns(RememberedReleases):
     def choose(self) -> Integers:
         """Return the winner; or the leader, if it has no more rewards than the challenger; or that."""
         undecided = np.flatnonzero(self.winner == NOBODY)
-        self.winner[undecided] = winners(self.evidence(), undecided, self.delta[undecided])
+        self.winner[undecided] = winners(self.evidence(undecided), self.delta[undecided])
         found, left = self.winner.copy(), np.flatnonzero(self.winner == NOBODY)
         if len(left):
             found[left] = self._leader_or_challenger(left)

@@ -20,10 +20,13 @@ ROUNDING = 1e-6
 """Relative difference between what a version computes and what another one computed."""
 
 
-def charge_history(door: Door, rows: Iterable[Release], episodes: Mapping[int, Episode], asked: int) -> None:
+def charge_history(
+    door: Door, rows: Iterable[Release], episodes: Mapping[int, Episode], asked: int, finished: bool
+) -> None:
     """Charge the door's account for the releases of a file, which are read once, in their order, and check all of it.
 
     Refuses a file whose releases or open sums are not those of its settings, or hold more than was asked for.
+    finished: whether the bandit takes no rewards any more.
     """
     last: dict[int, int] = {}
     remembered: dict[int, dict[str, int]] = {}  # what the next release of a key may hold again, with its rewards
@@ -43,8 +46,9 @@ def charge_history(door: Door, rows: Iterable[Release], episodes: Mapping[int, E
         if not numbers.keys() <= episodes.keys():
             raise AgentFileInvalid("is damaged: a sum that was released has no open episode")
         _check_values(row, episodes)
+    nothing_follows = finished and not any(episode.count for episode in episodes.values())
     for key, episode in episodes.items():
-        _check_place(door, episode, last.get(key, 0) + 1)
+        _check_place(door, episode, last.get(key, 0) + 1, nothing_follows)
         if max(part.count for part in (episode, *episode.kept)) > asked:
             raise AgentFileInvalid(f"is damaged: the open sum {key} holds more rewards than were asked for")
 
@@ -90,8 +94,10 @@ def _check_values(row: Release, episodes: Mapping[int, Episode]) -> None:
         raise AgentFileInvalid(f"is damaged: release {row.number} has other values than its sums")
 
 
-def _check_place(door: Door, episode: Episode, number: int) -> None:
+def _check_place(door: Door, episode: Episode, number: int, nothing_follows: bool) -> None:
     """Refuse an open sum that does not come next, or that holds other earlier sums again than it should."""
     expected = door.composition.remembered(episode.key, number)
-    if episode.label != label_of(episode.key, number, number) or [part.label for part in episode.kept] != expected:
+    forgotten = nothing_follows and not episode.kept
+    carried_over = forgotten or [part.label for part in episode.kept] == expected
+    if episode.label != label_of(episode.key, number, number) or not carried_over:
         raise AgentFileInvalid(f"is damaged: the open sum {episode.key} does not follow its last release")

@@ -67,7 +67,7 @@ def _text(view: Mapping[str, Any]) -> str:
 def _replace(path: Path, text: str) -> None:
     """Put a text in place of the file, which its owner alone can read. A half-written one is seen by nobody."""
     draft = f"{path}-draft"
-    with suppress(FileNotFoundError):
+    if os.path.lexists(draft):
         os.unlink(draft)  # of an owner that was killed
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(handle, "w", encoding="ascii") as file:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from private_bandits.errors import AgentFileInvalid, InvalidInput
 from private_bandits.ledger import Account
@@ -22,6 +20,7 @@ from private_bandits.ledger.verification import (
 )
 from private_bandits.opening import opening_text, same_facts
 from private_bandits.pages import render
+from private_bandits.plain_data import settings_in_words
 from private_bandits.state import Settings
 from private_bandits.storage.ledger_file import LedgerFile, read_ledger_file
 from private_bandits.storage.rows import chained_rows
@@ -92,7 +91,7 @@ def verification_page(found: Verification, name: str) -> str:
         found=found,
         name=name,
         symbol="epsilon" if found.noise == "laplace" else "rho",
-        settings=_facts(found.settings),
+        settings=settings_in_words(found.settings),
         shown=shown,
         left_out=len(rows) - len(shown),
         cut=SHOWN // 2 if len(rows) > SHOWN else 0,
@@ -108,15 +107,3 @@ def _figure(cost: Fraction | float | None) -> str:
     if cost is None or (isinstance(cost, float) and math.isinf(cost)):
         return "no limit"
     return f"{float(cost):.6g}"
-
-
-def _facts(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the settings as names and values for people."""
-    found = {name: value for name, value in settings.items() if name not in ("policy", "factor", "tree_levels")}
-    policy = {f"policy: {name}": value for name, value in settings.get("policy", {}).items()}
-    return [(name.replace("_", " "), _short(value)) for name, value in {**policy, **found}.items() if value is not None]
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= 200 else f"{text[:200]} ..."

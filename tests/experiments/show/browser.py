@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import pytest
@@ -42,3 +43,36 @@ def running_browser() -> Iterator[Any]:
             yield browser
         finally:
             browser.close()
+
+
+@dataclass(frozen=True)
+class Visit:
+    """An open page, and everything that it said on the console, failed with, or asked the network for."""
+
+    page: Any
+    said: list[str]
+
+
+@contextmanager
+def opened(browser: Any, address: str, **settings: Any) -> Iterator[Visit]:
+    """The page, offline."""
+    context = browser.new_context(offline=True, color_scheme="light", **settings)
+    visit = Visit(context.new_page(), [])
+    visit.page.on("console", lambda message: visit.said.append(f"{message.type}: {message.text}"))
+    visit.page.on("pageerror", lambda error: visit.said.append(f"error: {error}"))
+    visit.page.on("request", lambda request: visit.said.extend([request.url] * _foreign(request.url, address)))
+
+    def dismiss(dialog: Any) -> None:
+        visit.said.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    visit.page.on("dialog", dismiss)
+    visit.page.goto(address)
+    try:
+        yield visit
+    finally:
+        context.close()
+
+
+def _foreign(url: str, address: str) -> bool:
+    return url != address and not url.startswith("data:")

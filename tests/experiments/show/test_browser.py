@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ import pytest
 from private_bandits.experiments.show import report
 from private_bandits.experiments.show.gallery import pictures
 
-from .browser import missing, running_browser
+from .browser import Visit, missing, opened, running_browser
 from .test_report import RESULTS, SETTINGS, TABLES, hostile
 
 WIDTHS = {"desk": 1280, "phone": 360}
@@ -25,43 +23,10 @@ SETTINGS_OF: dict[str, dict[str, Any]] = {
 PANELS = sum(len(picture.panels) for made, frame in RESULTS for picture in pictures(made, frame))
 
 
-@dataclass(frozen=True)
-class Visit:
-    """An open page, and everything that it said on the console, failed with, or asked the network for."""
-
-    page: Any
-    said: list[str]
-
-
-@contextmanager
-def opened(browser: Any, address: str, **settings: Any) -> Iterator[Visit]:
-    """The page, offline."""
-    context = browser.new_context(offline=True, color_scheme="light", **settings)
-    visit = Visit(context.new_page(), [])
-    visit.page.on("console", lambda message: visit.said.append(f"{message.type}: {message.text}"))
-    visit.page.on("pageerror", lambda error: visit.said.append(f"error: {error}"))
-    visit.page.on("request", lambda request: visit.said.extend([request.url] * _foreign(request.url, address)))
-
-    def dismiss(dialog: Any) -> None:
-        visit.said.append(f"dialog: {dialog.message}")
-        dialog.dismiss()
-
-    visit.page.on("dialog", dismiss)
-    visit.page.goto(address)
-    try:
-        yield visit
-    finally:
-        context.close()
-
-
 def choose(page: Any, scheme: str) -> None:
     """Light or dark, as the reader's system says; until all is drawn so."""
     page.emulate_media(color_scheme=scheme)
     page.wait_for_function(f"document.documentElement.dataset.drawn === {scheme!r}")
-
-
-def _foreign(url: str, address: str) -> bool:
-    return url != address and not url.startswith("data:")
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from private_bandits.experiments.analysis.wording import number
 from private_bandits.experiments.run.data import Entry, Instance, entries
 from private_bandits.experiments.show import figures
 from private_bandits.experiments.show.gallery import PICTURES, pictures
-from private_bandits.experiments.show.palette import INK, rho_colour
 from private_bandits.experiments.show.pictures import Picture
+from private_bandits.palette import INK, rho_colour
 from private_bandits.theory import finite_lower_scan, reference_regret
 from tests.experiments.samples import (
     STEPS,

@@ -8,7 +8,6 @@ from private_bandits.experiments.analysis.estimates import holm, stacked
 from private_bandits.experiments.analysis.regrets import Regrets, name_of
 from private_bandits.experiments.analysis.wording import interval_text, listing, number, percent, rho_text
 from private_bandits.experiments.run.experiment import Entry
-from private_bandits.experiments.show.palette import policy_colour, policy_dash, rho_colour
 from private_bandits.experiments.show.pictures import (
     Panel,
     Picture,
@@ -20,6 +19,7 @@ from private_bandits.experiments.show.pictures import (
     rho_places,
     rho_ticks,
 )
+from private_bandits.palette import policy_colour, policy_dash, rho_colour
 
 SHOWN = 1000
 """Regrets are drawn for the last three powers of ten of time: before, everybody tries everything."""

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from private_bandits import palette, picture_style
 from private_bandits.experiments.analysis.regrets import Regrets
 from private_bandits.experiments.run.cache import version_of
 from private_bandits.experiments.run.experiment import Experiment
@@ -105,7 +106,8 @@ def _key(experiment: Experiment, frame: pd.DataFrame) -> str:
 
 @lru_cache(maxsize=1)
 def _code() -> bytes:
-    sources = sorted(Path(__file__).parents[1].rglob("*.py"))
+    shared = [Path(str(module.__file__)) for module in (palette, picture_style)]
+    sources = [*sorted(Path(__file__).parents[1].rglob("*.py")), *shared]
     versions = [f"{library} {version_of(library)}".encode() for library in LIBRARIES]
     return b"\0".join([*(path.read_bytes() for path in sources), *versions])
 

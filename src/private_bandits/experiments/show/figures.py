@@ -12,42 +12,15 @@ import numpy as np
 from private_bandits.experiments.analysis.regrets import Regrets
 from private_bandits.experiments.run.experiment import Experiment
 from private_bandits.experiments.show.gallery import pictures, pictures_of
-from private_bandits.experiments.show.palette import GREY, INK
 from private_bandits.experiments.show.pictures import Panel, Picture, Series
 from private_bandits.loading import require
+from private_bandits.palette import GREY
+from private_bandits.picture_style import LINES, STYLE, draw_line
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-LINES = {"solid": "-", "dash": (0, (5, 2)), "dashdot": (0, (5, 1.5, 1, 1.5)), "dot": (0, (1.2, 1.5))}
-STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib, so that pictures are the same on every machine
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#9aa0a6",
-    "axes.labelcolor": INK.light,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 11,
-    "axes.titleweight": "bold",
-    "axes.grid": True,
-    "axes.grid.which": "major",
-    "grid.color": "#e3e5e8",
-    "grid.linewidth": 0.8,
-    "axes.axisbelow": True,
-    "xtick.color": "#5f6368",
-    "ytick.color": "#5f6368",
-    "xtick.minor.visible": False,
-    "ytick.minor.visible": False,
-    "legend.frameon": False,
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
-    "svg.hashsalt": "private-bandits",  # names of parts would be random otherwise
-    "svg.fonttype": "path",
-}
-
 
 NEEDED = ("a figure", "experiments", "matplotlib", "scipy")
 
@@ -147,11 +120,8 @@ def _ticks(axes: Axes, panel: Panel) -> None:
 
 
 def _line(axes: Axes, series: Series) -> None:
-    style: Any = LINES[series.dash]
-    width = 1.2 if series.bare else 1.8
-    if not series.bare:
-        axes.fill_between(series.x, series.low, series.high, color=series.colour.light, alpha=0.18, lw=0)
-    axes.plot(series.x, series.y, color=series.colour.light, ls=style, lw=width, label=series.label)
+    band = None if series.bare else (series.low, series.high)
+    draw_line(axes, series.label, series.x, series.y, band, series.colour, series.dash)
 
 
 def _points(axes: Axes, series: Series) -> None:

@@ -11,8 +11,8 @@ from private_bandits.experiments.analysis.regrets import Regrets
 from private_bandits.experiments.analysis.wording import number, rho_text
 from private_bandits.experiments.analysis.worst_regrets import WorstRegret, worst_regrets
 from private_bandits.experiments.run.experiment import Entry
-from private_bandits.experiments.show.palette import GREY, policy_colour, policy_dash
 from private_bandits.experiments.show.pictures import Panel, Picture, Series, how, log_range, rho_places, rho_ticks
+from private_bandits.palette import GREY, policy_colour, policy_dash
 
 BOUND = "lower bound"
 

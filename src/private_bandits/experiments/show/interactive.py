@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from private_bandits.arrays import Floats
-from private_bandits.experiments.show.palette import Colour
 from private_bandits.experiments.show.pictures import Panel, Series
+from private_bandits.palette import Colour
 
 Spec = dict[str, Any]
 DIGITS = 7

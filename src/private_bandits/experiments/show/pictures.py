@@ -19,8 +19,8 @@ from private_bandits.experiments.analysis.estimates import RegretEstimate
 from private_bandits.experiments.analysis.regrets import Regrets
 from private_bandits.experiments.analysis.wording import rho_number
 from private_bandits.experiments.run.experiment import Entry
-from private_bandits.experiments.show.palette import Colour
 from private_bandits.loading import require
+from private_bandits.palette import Colour
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,8 @@ from private_bandits.experiments.analysis.estimates import FREE, RegretEstimate
 from private_bandits.experiments.analysis.regrets import Family, Regrets
 from private_bandits.experiments.analysis.wording import interval_text, listing, percent, rho_number, rho_text
 from private_bandits.experiments.run.experiment import Entry
-from private_bandits.experiments.show.palette import GREY, policy_colour, policy_dash, rho_colour
 from private_bandits.experiments.show.pictures import Panel, Picture, Series, calm_range, curve, how, log_range
+from private_bandits.palette import GREY, policy_colour, policy_dash, rho_colour
 
 
 def difference(regrets: Regrets) -> Picture:

@@ -15,8 +15,8 @@ from private_bandits.experiments.analysis.wording import interval_text, listing,
 from private_bandits.experiments.run.build import REFERENCES
 from private_bandits.experiments.run.experiment import Entry, Instance
 from private_bandits.experiments.run.real_data import bundled_table
-from private_bandits.experiments.show.palette import GREY, INK, policy_colour, policy_dash
 from private_bandits.experiments.show.pictures import Panel, Picture, Series, how, rho_places, rho_ticks
+from private_bandits.palette import GREY, INK, policy_colour, policy_dash
 
 FIXED = "best fixed arm"
 OVER_TIME = 1.0

@@ -10,7 +10,6 @@ from private_bandits.experiments.analysis.estimates import stacked
 from private_bandits.experiments.analysis.regrets import Pair, Regrets, name_of
 from private_bandits.experiments.analysis.wording import interval_text, listing, percent, rho_text
 from private_bandits.experiments.run.experiment import Options
-from private_bandits.experiments.show.palette import GREY, INK, policy_colour, policy_dash, rho_colour
 from private_bandits.experiments.show.pictures import (
     Panel,
     Picture,
@@ -21,6 +20,7 @@ from private_bandits.experiments.show.pictures import (
     rho_places,
     rho_ticks,
 )
+from private_bandits.palette import GREY, INK, policy_colour, policy_dash, rho_colour
 
 SIZES = {"arms": "K", "dimension": "d"}
 """Of an instance, as they are called in pictures."""

@@ -28,6 +28,7 @@ from private_bandits.service.shapes import (
     VerdictShown,
 )
 from private_bandits.service.snapshots import Snapshot
+from private_bandits.service.stating import FORMS, statement_in
 from private_bandits.storage.sql.public_rows import bandits_after
 
 router = APIRouter(prefix="/v1/bandits", route_class=GuardedRoute, tags=["reading"])
@@ -84,6 +85,18 @@ async def guarantee(request: Request, bandit: Bandit, delta: PrivacyDelta = None
     """Return what is promised, and what is spent of it."""
     found = await snapshot(request, bandit)
     return GuaranteeShown(**from_releases(found) | found.view.guarantee(delta).to_dict())
+
+
+@router.get(
+    "/{bandit}/statement",
+    response_class=Response,
+    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in FORMS}}},
+)
+async def statement(request: Request, bandit: Bandit, delta: Delta = 0.05) -> Response:
+    """Return the statement of the trial: as JSON, or with Accept as text/plain or text/html. Looking is free."""
+    found = await snapshot(request, bandit)
+    kind, text = await run_in_threadpool(statement_in, found.view, delta, request.headers.get("accept", ""))
+    return Response(text, media_type=kind)
 
 
 @router.get(
