@@ -85,7 +85,7 @@ class DatabaseOutdated(PrivateBanditsError, RuntimeError):
 
 
 class OutcomeUnknown(PrivateBanditsError, ConnectionError):
-    """A database did not say whether it kept a change. The same call, repeated with the same ids, tells."""
+    """A database or a service did not say whether it kept a change. The same call, with the same ids, tells."""
 
 
 class UnknownBandit(PrivateBanditsError, LookupError):
@@ -98,6 +98,14 @@ class BanditExists(PrivateBanditsError, FileExistsError):
 
 class BanditStopped(PrivateBanditsError, RuntimeError):
     """A bandit that makes no decisions and takes no rewards: it is paused, closed, or its policy failed."""
+
+
+class AccessRefused(PrivateBanditsError, PermissionError):
+    """A key that may not do this, or none. Nothing was changed."""
+
+
+class ServiceFailed(PrivateBanditsError, ConnectionError):
+    """A service that does not answer, or not as it should."""
 
 
 class StateRolledBack(PrivateBanditsError, RuntimeError):
