@@ -56,7 +56,7 @@ def served(kind: str, folder: Path, **settings: Any) -> Iterator[Served]:
     database = opened(kind, folder)
     keys = {role: create_key(database, role, role).secret for role in ROLES}
     app = make_app(ServerSettings(database=address(kind, folder), allow_no_privacy=True, **settings))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None))
+    server = uvicorn.Server(uvicorn.Config(app, port=settings.get("port", 0), log_config=None))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
