@@ -203,7 +203,8 @@ def test_what_an_agent_refuses_is_refused_before_anything_is_sent(case: str, ser
     items, kind = BAD[case]
     found = pair(service, pb.AdaCUCB(n_arms=2, budget=pb.zCDP(1.0)))
     found.ask(len(items))
-    for side, target in enumerate((found.agent, found.bandit)):
+    targets: tuple[Any, Any] = (found.agent, found.bandit)
+    for side, target in enumerate(targets):
         names = [one[side] for one in found.made]
         told = [
             (names[i], *item[1:]) if isinstance(item, tuple) and item[0] == "made" else item

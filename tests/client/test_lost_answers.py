@@ -175,11 +175,11 @@ def _asked(bandit: ServedBandit, times: int) -> None:
 def test_a_child_process_has_connections_of_its_own(service: Served) -> None:
     bandit = service.made(POLICY)
     bandit.ask()
-    before = bandit._caller.connections._http  # type: ignore[attr-defined]
+    before = bandit._caller.connections._http
     child = os.fork()
     if child == 0:
         try:
-            mine = bandit._caller.connections._of_this_process()  # type: ignore[attr-defined]
+            mine = bandit._caller.connections._of_this_process()
             os._exit(0 if mine is not before and bandit.ask() else 1)
         except BaseException:
             os._exit(2)

@@ -72,7 +72,7 @@ def test_a_reward_that_is_not_taken_is_no_error(service: Served) -> None:
     assert (bandit.counts.told, bandit.counts.over_limit) == (2, 1)
 
 
-NEEDED = {
+NEEDED: dict[str, tuple[Callable[[ServedBandit], Any], str]] = {
     "ask": (lambda bandit: bandit.ask(), "the role ask"),
     "tell": (lambda bandit: bandit.tell("an-id", REWARD), "the role tell"),
     "tell_many": (lambda bandit: bandit.tell_many([("an-id", REWARD)]), "the role tell"),
@@ -112,9 +112,10 @@ def test_a_key_that_is_none_is_refused(service: Served) -> None:
     for key in ("pb_" + "x" * 43, "another"):
         with pytest.raises(errors.AccessRefused, match="a valid key is needed"):
             service.client(key=key).bandit("trial").ask()
-    for key in ("", "two words", "a\nb", {}, {"role": "pb_1"}, {"": "pb_1"}, None):
+    bad: list[Any] = ["", "two words", "a\nb", {}, {"role": "pb_1"}, {"": "pb_1"}, None]
+    for form in bad:
         with pytest.raises(errors.InvalidInput) as caught:
-            service.client(key=key)
+            service.client(key=form)
         assert "two words" not in str(caught.value)
 
 
