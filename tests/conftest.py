@@ -52,6 +52,13 @@ def short_audits_are_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audits, "SHORT", replace(audits.SHORT, scripts=1, draws=150, seconds=0.3))
 
 
+def pytest_sessionfinish() -> None:
+    """Stop the PostgreSQL server of this run (databases.py), if there is one."""
+    used = sys.modules.get("tests.databases")
+    if used is not None:
+        used.stop_server()
+
+
 @pytest.fixture(autouse=True)
 def databases_are_closed() -> Iterator[None]:
     """Close the databases that a test opened (databases.py), if it did."""

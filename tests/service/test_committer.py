@@ -182,6 +182,37 @@ def test_an_ask_that_comes_again_has_the_same_answer(
     assert only_row(database, asks).made == 1, "older ones are forgotten"
 
 
+def test_a_key_is_a_text_that_can_be_printed() -> None:
+    wrong: list[Any] = ["", "x" * 256, "a\0", "a\n", "\ud800", 7, b"k"]
+    for key in wrong:
+        with pytest.raises(InvalidInput, match="an idempotency key is a text"):
+            Ask(idempotency_key=key)
+
+
+def test_no_text_of_one_caller_stops_the_operations_of_others(database: Database, committer: Committer) -> None:
+    made(database, pb.AdaCOFUL(dimension=1, budget=pb.zCDP(1.0)), max_rewards_per_person=1)
+    for text in ("a\0b", "\ud800", "é", '"', "\n", "x" * 10_000):
+        odd = Ask(actions={text: [1.0]}, person=text, idempotency_key="k" + str(len(text)))
+        futures = committer.submit_many("trial", [Ask(actions={"plain": [1.0]}, person="ann"), odd, odd])
+        assert futures[0].result()[0].arm == "plain"
+        (one,) = futures[1].result()
+        assert one.arm == text
+        assert futures[2].result() == [one]
+        with Committer(database) as other:
+            assert other.run("trial", Tell(one.id, 1.0, played=text)) == "recorded"
+        assert committer.run("trial", odd) == [one]
+        key = odd.idempotency_key
+        with pytest.raises(InvalidInput, match="another ask"):
+            committer.run("trial", Ask(actions={"other": [1.0]}, person=text, idempotency_key=key))
+        forget_asks(database)
+
+
+def forget_asks(database: Database) -> None:
+    with database.transaction() as work:
+        work.run(sa.delete(asks))
+        work.commit()
+
+
 def test_an_ask_and_its_key_are_kept_together(database: Database, committer: Committer) -> None:
     """Two that come at the same time, in one batch or in two workers, are one."""
     made(database)

@@ -170,7 +170,7 @@ def test_workers_decide_and_release_as_one_agent_does(name: str, kind: str, tmp_
     made(database, name)
     with in_this_process(kind, tmp_path, 3) as workers:
         twin = Twin(POLICIES[name], OPTIONS.get(name, {}), workers, random.Random(7))
-        twin.act(70)
+        twin.act(50)
         twin.check(database)
         assert twin.run("finish") == twin.agent.finish()
         twin.check(database)
@@ -183,7 +183,7 @@ def test_so_do_workers_in_processes_of_their_own(kind: str, tmp_path: Path) -> N
     made(database, "held-again")
     with in_processes(kind, tmp_path, 2) as workers:
         twin = Twin(POLICIES["held-again"], OPTIONS["held-again"], workers, random.Random(8))
-        twin.act(60)
+        twin.act(40)
         twin.check(database)
 
 

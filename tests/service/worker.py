@@ -16,6 +16,7 @@ import os
 import random
 import sys
 import threading
+import time
 from typing import Any
 
 import sqlalchemy as sa
@@ -80,6 +81,7 @@ class Load:
             if texts:
                 seen += len(texts)
                 self.write("saw", texts)
+            time.sleep(0.02)
 
     def write(self, *line: Any) -> None:
         """One system call: a killed process leaves whole lines, but perhaps for the last."""

@@ -89,6 +89,11 @@ class Ask(Operation):
 
     statuses = ("active",)
 
+    def __post_init__(self) -> None:
+        key = self.idempotency_key
+        if key is not None and not (isinstance(key, str) and 0 < len(key) <= LONGEST_KEY and key.isprintable()):
+            raise InvalidInput(f"an idempotency key is a text of 1 to {LONGEST_KEY} characters that can be printed")
+
     @property
     def asks(self) -> int:
         """So many, unless that is no number, which is refused later."""
@@ -105,7 +110,7 @@ class Ask(Operation):
         key = self.ask_key
         if key is None:
             return self._made(copy, count)
-        body = copy.ids.body_hash(self._body(key))
+        body = copy.ids.body_hash(self._body())
         known = copy.store.asks.find(key)
         if known is None:
             first = copy.bandit.public.asked + 1
@@ -122,9 +127,7 @@ class Ask(Operation):
         assert isinstance(found, list)
         return [copy.shown(first + i, one.action, one.arm) for i, one in enumerate(found)]
 
-    def _body(self, key: AskKey) -> str:
-        if not 0 < len(key[1]) <= LONGEST_KEY:
-            raise InvalidInput(f"an idempotency key has 1 to {LONGEST_KEY} characters, got {len(key[1])}")
+    def _body(self) -> str:
         try:
             return json.dumps([self.n, self.person, self.actions])
         except (TypeError, ValueError):

@@ -61,9 +61,9 @@ def serve(settings: ServerSettings, announce: Callable[[Ready], None]) -> None:
             f"SQLite has one writer, and {settings.workers} workers would only wait for each other: serve with one "
             "worker, or keep the bandits in PostgreSQL"
         )
+    keys_file = prepare(settings)
     signal.signal(signal.SIGTERM, _exit)
     logging.config.dictConfig(log_config(settings.log_level))
-    keys_file = prepare(settings)
     listener = _bound(settings.host, settings.port)
     announce(Ready(_address(settings.host, listener), keys_file))
     config = _config(settings)

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 
 from starlette.concurrency import run_in_threadpool
 
-from private_bandits.errors import PrivateBanditsError
 from private_bandits.storage.sql.database import Database
 from private_bandits.storage.sql.public_rows import Watched, watch
 
@@ -54,7 +53,7 @@ class Watcher:
         while True:
             try:
                 self._found = await run_in_threadpool(watch, self._database, list(self._watched))
-            except PrivateBanditsError:
+            except Exception:
                 self._found = {}  # the next look may succeed
             self._polled.set()
             self._polled = asyncio.Event()

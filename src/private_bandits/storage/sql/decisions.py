@@ -85,7 +85,7 @@ class Decisions:
         query = select(number, decisions.c.action, decisions.c.arm).where(decisions.c.bandit == self._bandit)
         rows = self._look(query.where(number.between(first, first + count - 1)).order_by(number))
         new = (self.asked[n] for n in range(first, first + count) if n in self.asked)
-        return [(row.number, row.action, row.arm) for row in rows] + [(d.number, d.action, d.arm) for d in new]
+        return [(row.number, row.action, _name(row.arm)) for row in rows] + [(d.number, d.action, d.arm) for d in new]
 
     def listed(self) -> Iterator[OpenDecision]:
         """Return all open decisions, oldest first."""
@@ -112,7 +112,7 @@ class Decisions:
             self._offers[row.number] = offered
         shown = None if policy.private_contexts else offered
         key = f"{self._settings.token}-{row.generation}-{row.number}"
-        return OpenDecision(key, row.number, row.action, row.person, shown, row.arm)
+        return OpenDecision(key, row.number, row.action, row.person, shown, _name(row.arm))
 
     def offered_to(self, decision: OpenDecision) -> Offer | None:
         """Return the actions that an open decision chose from, where they change."""
@@ -156,7 +156,7 @@ class Decisions:
             "number": decision.number,
             "generation": generation,
             "action": decision.action,
-            "arm": None if ending is not None and self.hides_arms else decision.arm,
+            "arm": None if ending is not None and self.hides_arms else stored_name(decision.arm),
             "person": None if ending is not None else decision.person,
             "offered": None if offered is None else json.dumps(plain_offer(offered)),
             "status": ending or OPEN,
@@ -192,6 +192,15 @@ def erased(hides_arms: bool) -> dict[str, None]:
     """Return what is erased of a decision when it is closed."""
     columns = ("person", "offered", "arm") if hides_arms else ("person", "offered")
     return dict.fromkeys(columns)
+
+
+def stored_name(arm: str | None) -> str | None:
+    """Return the name of an action as it is stored: as JSON, as not every database takes every character."""
+    return None if arm is None else json.dumps(arm)
+
+
+def _name(stored: str | None) -> str | None:
+    return None if stored is None else str(json.loads(stored))
 
 
 def _parts(numbers: list[int]) -> Iterator[list[int]]:

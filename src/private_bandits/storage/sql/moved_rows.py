@@ -16,6 +16,7 @@ from private_bandits.bandit import Bandit
 from private_bandits.errors import BanditExists
 from private_bandits.storage.decisions import COLUMNS, stored_offer
 from private_bandits.storage.sql.database import Database, Transaction
+from private_bandits.storage.sql.decisions import stored_name
 from private_bandits.storage.sql.schema import bandits, decisions, episodes, identity, people, releases
 from private_bandits.storage.sql.state_rows import ColdRow, HotRow, kept_of
 from private_bandits.storage.sql.stored import PAGE, add_bandit, new_fixed
@@ -95,7 +96,7 @@ def _open_rows(number: int, bandit: Bandit, store: SqliteStore, now: int) -> Row
             "number": decision,
             "generation": generation,
             "action": action,
-            "arm": getattr(offer, "names", {action: None})[action],
+            "arm": stored_name(getattr(offer, "names", {action: None})[action]),
             "person": person,
             "offered": offered,
             "status": "open",

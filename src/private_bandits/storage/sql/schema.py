@@ -110,6 +110,7 @@ decisions = Table(
 )
 """Every decision, also after it was closed. Its person and its contexts are erased then.
 
+arm: the name of the action as JSON, where actions change. offered: what there was to choose from, as JSON.
 Of an agent that moved in, decisions that were closed before have no action, and those that were told have no row.
 """
 
