@@ -22,6 +22,9 @@ from tests.support import ONE_OF_EACH_NOISE, policy_id
 BY_COUNT = {"give_up_after"}
 """Options of agents that the service does not have."""
 
+SHORT = ("held-again", "private-contexts")
+"""Policies that are always compared."""
+
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Served]:
@@ -102,7 +105,9 @@ def pair(service: Served, policy: Any, **options: Any) -> Pair:
     return Pair(pb.Agent(policy, seed=SEED, **options), bandit)
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize(
+    "name", [name if name in SHORT else pytest.param(name, marks=pytest.mark.full) for name in POLICIES]
+)
 def test_the_same_comes_out(name: str, service: Served) -> None:
     options = {key: value for key, value in OPTIONS.get(name, {}).items() if key not in BY_COUNT}
     found = pair(service, POLICIES[name], **options)

@@ -9,6 +9,7 @@ from private_bandits.service.problems import HIDDEN, Refused
 from private_bandits.service.shapes import DecisionLine, DecisionList
 from private_bandits.service.snapshots import Facts
 from private_bandits.storage.sql.database import Database
+from private_bandits.storage.sql.decisions import name_in
 from private_bandits.storage.sql.public_rows import decisions_after
 
 
@@ -27,7 +28,7 @@ def decisions_page(database: Database, facts: Facts, last: int, count: int) -> D
             id=ids.of(row.number),
             number=row.number,
             action=row.action,
-            arm=row.arm or (names[row.action] if names else f"action {row.action}"),
+            arm=name_in(row.arm) or (names[row.action] if names else f"action {row.action}"),
             status=row.status,
             asked_at=row.asked_at,
             closed_at=row.closed_at,

@@ -85,7 +85,7 @@ class Decisions:
         query = select(number, decisions.c.action, decisions.c.arm).where(decisions.c.bandit == self._bandit)
         rows = self._look(query.where(number.between(first, first + count - 1)).order_by(number))
         new = (self.asked[n] for n in range(first, first + count) if n in self.asked)
-        return [(row.number, row.action, _name(row.arm)) for row in rows] + [(d.number, d.action, d.arm) for d in new]
+        return [(row.number, row.action, name_in(row.arm)) for row in rows] + [(d.number, d.action, d.arm) for d in new]
 
     def listed(self) -> Iterator[OpenDecision]:
         """Return all open decisions, oldest first."""
@@ -112,7 +112,7 @@ class Decisions:
             self._offers[row.number] = offered
         shown = None if policy.private_contexts else offered
         key = f"{self._settings.token}-{row.generation}-{row.number}"
-        return OpenDecision(key, row.number, row.action, row.person, shown, _name(row.arm))
+        return OpenDecision(key, row.number, row.action, row.person, shown, name_in(row.arm))
 
     def offered_to(self, decision: OpenDecision) -> Offer | None:
         """Return the actions that an open decision chose from, where they change."""
@@ -199,7 +199,8 @@ def stored_name(arm: str | None) -> str | None:
     return None if arm is None else json.dumps(arm)
 
 
-def _name(stored: str | None) -> str | None:
+def name_in(stored: str | None) -> str | None:
+    """Return the name of an action that is stored so."""
     return None if stored is None else str(json.loads(stored))
 
 
