@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -48,3 +50,19 @@ def old_objects_are_no_garbage() -> None:
 def short_audits_are_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of what the command does with an audit, not of what an audit finds."""
     monkeypatch.setattr(audits, "SHORT", replace(audits.SHORT, scripts=1, draws=150, seconds=0.3))
+
+
+def pytest_sessionfinish() -> None:
+    """Stop the PostgreSQL server of this run (databases.py), if there is one."""
+    used = sys.modules.get("tests.databases")
+    if used is not None:
+        used.stop_server()
+
+
+@pytest.fixture(autouse=True)
+def databases_are_closed() -> Iterator[None]:
+    """Close the databases that a test opened (databases.py), if it did."""
+    yield
+    used = sys.modules.get("tests.databases")
+    if used is not None:
+        used.close_all()

@@ -12,6 +12,7 @@
 from private_bandits import errors
 from private_bandits.agent import Agent, Decision
 from private_bandits.budget import ApproxDP, NoPrivacy, PureDP, RenyiDP, zCDP
+from private_bandits.client import Client
 from private_bandits.design.optimal import Design, optimal_design, small_design
 from private_bandits.environments import Bernoulli, Contextual, Linear
 from private_bandits.features import Features
@@ -68,6 +69,7 @@ __all__ = [
     "Agent",
     "ApproxDP",
     "Bernoulli",
+    "Client",
     "Contextual",
     "ContextualPlan",
     "Decision",

@@ -35,7 +35,7 @@ from private_bandits.storage.ownership import file_path, waiting_for
 from private_bandits.storage.resuming import AgentFile
 from private_bandits.verdict import Verdict, estimates_on, verdict_on
 from private_bandits.version import __version__
-from private_bandits.wiring import new_bandit, promise_of, resumed_bandit
+from private_bandits.wiring import new_bandit, promise_of, resumed_bandit, store_at
 
 __all__ = ["Agent", "Decision", "bandit_of"]
 
@@ -131,7 +131,7 @@ class Agent:
             control=control,
             control_share=control_share,
         )
-        self._assemble(*new_bandit(self.bandit_type, settings, path, noise, plan), clock)
+        self._assemble(*new_bandit(self.bandit_type, settings, store_at(path), noise, plan), clock)
         self._publish(now=True)
 
     @classmethod

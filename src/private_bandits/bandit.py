@@ -159,6 +159,14 @@ class Bandit(Releasing):
         self.records.untimed(mark)
         self.unfinished = self._lasting
 
+    def close_late(self, late: Iterable[OpenDecision]) -> None:
+        """Close open decisions that are out of time, where the records know which."""
+        self.check_running()
+        self.unfinished = True
+        for opened in late:
+            self._close(opened, "out_of_time")
+        self.unfinished = self._lasting
+
     # Telling.
 
     def tell(self, decision: Decision | str, reward: Any, played: int | str | None) -> None:

@@ -29,6 +29,10 @@ class ClosedDecision(InvalidInput):
     """A decision that has its reward already, or was given up. Nothing was changed."""
 
 
+class IdempotencyKeyReused(InvalidInput):
+    """A key under which something else was asked before. Nothing was changed."""
+
+
 class CapacityExceeded(PrivateBanditsError, OverflowError):
     """A sum that might no longer fit into 64 bits. This reward changed nothing."""
 
@@ -66,3 +70,51 @@ class AgentFileMissing(PrivateBanditsError, FileNotFoundError):
 
 class AgentFileInvalid(PrivateBanditsError, ValueError):
     """The file is not an agent's, or was written by a version that this one does not read."""
+
+
+class DatabaseFailed(PrivateBanditsError, ConnectionError):
+    """A database that could not be read or written. Nothing was changed."""
+
+
+class DatabaseBusy(DatabaseFailed):
+    """A database that others keep busy. Nothing was changed, and the same call may work in a moment."""
+
+
+class DatabaseOutdated(PrivateBanditsError, RuntimeError):
+    """A database whose tables are of another version. Nothing was changed."""
+
+
+class OutcomeUnknown(PrivateBanditsError, ConnectionError):
+    """A database or a service did not say whether it kept a change. The same call, with the same ids, tells."""
+
+
+class UnknownBandit(PrivateBanditsError, LookupError):
+    """A database has no bandit of this name."""
+
+
+class BanditExists(PrivateBanditsError, FileExistsError):
+    """A database has a bandit of this name already. Nothing was changed."""
+
+
+class BanditStopped(PrivateBanditsError, RuntimeError):
+    """A bandit that makes no decisions and takes no rewards: it is paused, closed, or its policy failed."""
+
+
+class AccessRefused(PrivateBanditsError, PermissionError):
+    """A key that may not do this, or none. Nothing was changed."""
+
+
+class ServiceFailed(PrivateBanditsError, ConnectionError):
+    """A service that does not answer, or not as it should."""
+
+
+class StateRolledBack(PrivateBanditsError, RuntimeError):
+    """A bandit that knows less than it has said: its database is an earlier copy. It is frozen."""
+
+
+class Overloaded(PrivateBanditsError, BlockingIOError):
+    """Too many calls wait for one bandit. This one changed nothing: try again after `retry_after` seconds."""
+
+    def __init__(self, text: str, retry_after: int = 1) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after

@@ -16,6 +16,7 @@ EXTRAS = {
     "experiments": ("jinja2", "matplotlib", "numba", "pandas", "plotly", "pyarrow", "scipy"),
     "fast": ("numba",),
     "frames": ("pandas",),
+    "service": ("alembic", "fastapi", "httpx2", "jinja2", "psycopg", "sqlalchemy", "uvicorn"),
     "pictures": ("jinja2", "matplotlib"),
 }
 """Packages that each extra of pyproject.toml installs. The core does without them."""

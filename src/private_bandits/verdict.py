@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -57,6 +57,13 @@ class Difference(NamedTuple):
         return Difference(self.second, self.first, mean, -self.high, -self.low)
 
 
+class Evidence(Protocol):
+    """What the differences of a verdict follow from."""
+
+    def differences(self, delta: float) -> list[Difference]:
+        """Return the difference of each pair of arms, for a verdict with this delta."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Which arm is best, if that can be said.
@@ -72,7 +79,7 @@ class Verdict:
     action: int | None
     delta: float
     conditions: tuple[str, ...]
-    _evidence: _Intervals | _Costs = field(repr=False, compare=False)
+    _evidence: Evidence = field(repr=False, compare=False)
 
     @cached_property
     def differences(self) -> list[Difference]:

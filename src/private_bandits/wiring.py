@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -76,18 +77,23 @@ def worth_of_a_person(settings: Settings) -> Fraction:
     return cost / composition.reward_cost
 
 
+CreateStore = Callable[[Settings, str, str], Store]
+"""Makes a lasting store: of the settings, the policy's state as JSON, and the opening of the ledger."""
+
+
+def store_at(path: str | os.PathLike[str] | None) -> CreateStore | None:
+    """Return how to make the store of an agent: a new file; None: it is kept in memory."""
+    return None if path is None else partial(SqliteStore.create, file_path(path))
+
+
 def new_bandit(
-    kind: type[Bandit],
-    settings: Settings,
-    path: str | os.PathLike[str] | None,
-    noise: NoiseSource | None,
-    plan: Any = None,
+    kind: type[Bandit], settings: Settings, create: CreateStore | None, noise: NoiseSource | None, plan: Any = None
 ) -> tuple[Bandit, Store]:
-    """Return a bandit before its first decision, and its store: in a new file, or in memory."""
+    """Return a bandit before its first decision, and its store: a lasting one if there is a way to make it."""
     policy, bounds = settings.run_policy, settings.reward_range
     if policy.replaced_by:
         raise InvalidInput(f"{type(policy).__name__} only goes on with files of earlier versions: {policy.replaced_by}")
-    if path is not None and POLICIES.get(policy.name) is not type(policy):
+    if create is not None and POLICIES.get(policy.name) is not type(policy):
         raise InvalidInput(
             f"{type(policy).__name__} has no name of its own, so a file could not bring it back: give the class "
             f"a `name` (it has {policy.name!r})"
@@ -99,9 +105,8 @@ def new_bandit(
     if settings.give_up_time is not None:
         public.times = AskedTimes(settings.give_up_time)
     store: Store = MemoryStore(settings.token)
-    if path is not None:  # last: what is refused leaves no file
-        state = encoded(served.dump_state(public.policy))
-        store = SqliteStore.create(file_path(path), settings, state, door.account.opening)
+    if create is not None:  # last: what is refused leaves nothing behind
+        store = create(settings, encoded(served.dump_state(public.policy)), door.account.opening)
     return kind(settings, door, public, PrivateState(), store), store
 
 

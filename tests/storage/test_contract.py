@@ -17,21 +17,26 @@ import pytest
 
 import private_bandits as pb
 from private_bandits.agent import bandit_of
-from private_bandits.errors import AgentBusy, AgentFileInvalid, ClosedDecision, UnknownDecision
+from private_bandits.errors import AgentBusy, AgentClosed, AgentFileInvalid, ClosedDecision, UnknownDecision
 from private_bandits.ledger import ledger as ledger_module
 from private_bandits.state import DecisionCounts, Ending, OpenDecision
 from private_bandits.storage import decisions
 from private_bandits.storage import rows as rows_module
 from private_bandits.storage.contract import Store
 from private_bandits.storage.resuming import AgentFile
+from tests.databases import KINDS, DatabaseAgent, opened
 
 
 @dataclass(frozen=True)
 class StoreKind:
-    """How to make an agent on a store of this kind, and how to come back to it; None: it ends with the process."""
+    """How to make an agent on a store of this kind, and how to come back to it; None: it ends with the process.
+
+    shared: several may have it at once, by version; otherwise it has one owner.
+    """
 
     make: Callable[..., pb.Agent]
     resume: Callable[[Path], pb.Agent] | None
+    shared: bool = False
 
 
 def _in_memory(policy: Any, folder: Path, **options: Any) -> pb.Agent:
@@ -42,9 +47,17 @@ def _in_a_file(policy: Any, folder: Path, **options: Any) -> pb.Agent:
     return pb.Agent(policy, path=folder / "agent.db", **options)
 
 
+def _in_a_database(kind: str) -> StoreKind:
+    def make(policy: Any, folder: Path, **options: Any) -> pb.Agent:
+        return DatabaseAgent.make(opened(kind, folder), policy, **options)
+
+    return StoreKind(make, lambda folder: DatabaseAgent.resume(opened(kind, folder)), shared=True)
+
+
 STORES = {
     "memory": StoreKind(_in_memory, None),
     "sqlite": StoreKind(_in_a_file, lambda folder: pb.Agent.open(folder / "agent.db")),
+    **{f"sql-{kind}": _in_a_database(kind) for kind in KINDS},
 }
 LASTING = [name for name, kind in STORES.items() if kind.resume is not None]
 POLICY = pb.AdaCUCB(arms=["A", "B"], budget=pb.zCDP(1.0), variant="paper")
@@ -170,8 +183,9 @@ def test_all_releases_are_read_again_though_few_are_at_hand(
         assert agent.ledger.rows == ledger.rows == rows  # after the end too
         if kind.resume is not None:
             agent = resumed(kind, tmp_path)
-            with pytest.raises(AgentBusy):
-                _ = ledger.rows  # another agent has what it would have to read
+            if not kind.shared:
+                with pytest.raises(AgentBusy):
+                    _ = ledger.rows  # another agent has what it would have to read
     agent.close()
 
 
@@ -295,10 +309,28 @@ def test_a_release_lasts_before_anyone_looks_at_it(name: str, tmp_path: Path) ->
         assert agent.counts.told == 1
 
 
-def test_a_second_owner_is_refused(lasting: StoreKind, tmp_path: Path) -> None:
-    with lasting.make(POLICY, tmp_path), pytest.raises(AgentBusy):
-        resumed(lasting, tmp_path)
-    resumed(lasting, tmp_path).close()
+@pytest.mark.parametrize("name", [name for name in LASTING if not STORES[name].shared])
+def test_a_second_owner_is_refused(name: str, tmp_path: Path) -> None:
+    kind = STORES[name]
+    with kind.make(POLICY, tmp_path), pytest.raises(AgentBusy):
+        resumed(kind, tmp_path)
+    resumed(kind, tmp_path).close()
+
+
+@pytest.mark.parametrize("name", [name for name in LASTING if STORES[name].shared])
+def test_of_two_that_share_a_state_the_later_one_ends(name: str, tmp_path: Path) -> None:
+    """Both have the state of before. Only one may draw from it."""
+    one = STORES[name].make(POLICY, tmp_path)
+    decision = one.ask()
+    other = resumed(STORES[name], tmp_path)
+    one.tell(decision, 1.0)
+    with pytest.raises(AgentClosed, match="another worker has changed"):
+        other.tell(decision, 1.0)
+    with pytest.raises(AgentClosed, match="another worker changed"):
+        other.ask()
+    with resumed(STORES[name], tmp_path) as again:
+        assert again.ledger.rows == one.ledger.rows
+        assert (len(again.ledger), again.counts.told) == (1, 1)
 
 
 def test_closing_twice_does_nothing(kind: StoreKind, tmp_path: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from private_bandits.errors import InvalidInput
 from private_bandits.ledger.chain import digest, short_head
@@ -109,6 +110,28 @@ class Account:
         nearest = float(self._largest)
         return nearest if nearest >= self._largest else math.nextafter(nearest, math.inf)
 
+    def dump(self) -> dict[str, Any]:
+        """Return the account as plain data, from which `restored` makes the same account without its rows."""
+        return {
+            "releases": self._releases,
+            "rewards": self._rewards,
+            "hash": self.link(),
+            "last": dict(self._last),
+            "costs": {key: costs.dump() for key, costs in self._costs.items()},
+            "largest": str(self._largest),
+            "foreseeable": self._foreseeable,
+        }
+
+    @classmethod
+    def restored(cls, data: Mapping[str, Any], opening: str) -> Account:
+        """Return the account that `dump` wrote, for the ledger that begins with this text."""
+        found = cls(opening=opening)
+        found._releases, found._rewards, found._hash = data["releases"], data["rewards"], data["hash"]
+        found._last = dict(data["last"])
+        found._costs = {key: _Costs.restored(steps) for key, steps in data["costs"].items()}
+        found._largest, found._foreseeable = Fraction(data["largest"]), data["foreseeable"]
+        return found
+
     @property
     def rewards(self) -> int:
         """How many rewards were released."""
@@ -129,6 +152,19 @@ class _Costs:
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._costs: list[Fraction] = []
+
+    def dump(self) -> list[tuple[int, str]]:
+        """Return the episodes at which the cost changes, each with the cost from there on."""
+        return [(start, str(cost)) for start, cost in zip(self._starts, self._costs, strict=True)]
+
+    @classmethod
+    def restored(cls, steps: Iterable[tuple[int, str]]) -> _Costs:
+        """Return what `dump` wrote."""
+        found = cls()
+        for start, cost in steps:
+            found._starts.append(start)
+            found._costs.append(Fraction(cost))
+        return found
 
     def charge(self, first: int, last: int, cost: Fraction) -> Fraction:
         """Charge the episodes `first` to `last`, and return what the dearest of them costs now.

@@ -37,14 +37,14 @@ def offer_of(policy: Policy[Any], actions: Any) -> Offer | None:
     """Return what `ask(actions=...)` offers, with its names if it has any."""
     if type(actions) in _NAMELESS:
         return policy.offer(actions)
-    names, rows = _apart(actions)
+    names, rows = names_and_rows(actions)
     offer = policy.offer(rows)
     return offer if names is None or offer is None else NamedOffer.of(offer, names)
 
 
 def without_names(actions: Any) -> Any:
     """Return the table of actions that may have names."""
-    return _apart(actions)[1]
+    return names_and_rows(actions)[1]
 
 
 def names_of(offer: Offer) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def are_names(names: Any, rows: int) -> bool:
     return fit and all(isinstance(name, str) and name for name in names)
 
 
-def _apart(actions: Any) -> tuple[tuple[str, ...] | None, Any]:
+def names_and_rows(actions: Any) -> tuple[tuple[str, ...] | None, Any]:
     """Return the names of actions, if they have any, and the table.
 
     A mapping has names, and so has a DataFrame whose index is all texts. No refusal shows a name: it may be private.

@@ -100,6 +100,7 @@ class Facts:
         verdict = None
         if told is not None:
             verdict = {"winner": told.winner, "action": told.action, "conditions": list(told.conditions)}
+        chained = {name: it for name, it in self.opening.items() if name == "chained"}
         return {
             "written": self.written,
             "version": self.version,
@@ -113,7 +114,7 @@ class Facts:
             "verdict": verdict,
             "differences": [pair._asdict() for pair in self.differences],
             "guarantee": self.guarantee.to_dict(),
-            "ledger": {"releases": self.releases, "head": self.head, "first_head": self.first_head},
+            "ledger": {"releases": self.releases, "head": self.head, "first_head": self.first_head} | chained,
         }
 
 

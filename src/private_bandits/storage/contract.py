@@ -2,7 +2,7 @@
 
 Whoever adds one implements `Records` (state.py: what a bandit looks up, and what it tells), `Store` (how that becomes
 lasting) and, if it outlives the process, `StoredBandit` (how it is resumed). wiring.new_bandit and Agent.open choose
-the store; tests/storage runs over every one of them.
+the store of an agent, and service/ has the one of a database; tests/storage runs over every one of them.
 
 1. All or nothing. What was told since the last `commit` or `keep_releases` becomes lasting together, or none of it.
 2. A draw is lasting before anyone looks at it. `keep_releases` returns when the releases told so far, with the sums

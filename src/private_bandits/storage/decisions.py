@@ -85,7 +85,7 @@ class OpenDecisions:
         changing, limited = not policy.arm_names, settings.max_rewards_per_person is not None
         if (text is not None) is not changing or (person is not None) is not limited:
             raise AgentFileInvalid("is damaged: an open decision does not fit the settings")
-        offered = _offer(text, action, getattr(policy, "dimension", None)) if changing else None
+        offered = stored_offer(text, action, getattr(policy, "dimension", None)) if changing else None
         shown = None if policy.private_contexts else offered
         arm = offered.names[action] if type(offered) is NamedOffer else None
         return OpenDecision(f"{settings.token}-{generation}-{number}", number, action, person, shown, arm), offered
@@ -137,7 +137,7 @@ class OpenDecisions:
         return rows, total
 
     def _row(self, decision: OpenDecision, offered: Offer | None) -> Row:
-        text = None if offered is None else json.dumps(_plain_offer(offered))
+        text = None if offered is None else json.dumps(plain_offer(offered))
         return decision.number, self._generation, decision.action, decision.person, text
 
     def gone(self) -> dict[int, int]:
@@ -189,13 +189,14 @@ def checked_rows(table: str, rows: Iterable[Row]) -> Iterator[Row]:
         yield row[:-1]
 
 
-def _plain_offer(offered: Offer) -> Any:
+def plain_offer(offered: Offer) -> Any:
     """Return what was offered as plain data: rows, or rows with their names."""
     rows = offered.tolist()
     return {"names": offered.names, "actions": rows} if type(offered) is NamedOffer else rows
 
 
-def _offer(text: str, action: int, dimension: int | None) -> Offer:
+def stored_offer(text: str, action: int, dimension: int | None) -> Offer:
+    """Return what plain_offer made a text of. Refuses what the action, or the dimension of the policy, does not fit."""
     found = json.loads(text)
     named = type(found) is dict and set(found) == {"names", "actions"}
     table = np.array(found["actions"] if named else found)

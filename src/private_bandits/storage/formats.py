@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
 
 from private_bandits.errors import AgentBusy, AgentClosed, AgentFileInvalid
 from private_bandits.mechanism.episode import label_of
@@ -27,6 +27,13 @@ LOOKED_UP = 5
 """From this format on decisions and people are looked up one by one, and files say how decisions ended."""
 CHAINED = 6
 """From this format on the ledger is hash-chained."""
+
+MOVED = 1000
+"""Is added to the format of a file whose agent moved into a database, so that no version goes on with it."""
+MOVED_TABLE = (
+    "CREATE TABLE IF NOT EXISTS moved (bandit TEXT NOT NULL, database TEXT NOT NULL, done INTEGER NOT NULL,"
+    " checksum INTEGER NOT NULL)"
+)
 
 NEW_TABLES = (
     "CREATE TABLE chain (opening TEXT NOT NULL, checksum INTEGER NOT NULL)",
@@ -67,6 +74,17 @@ Row = tuple[Any, ...]
 T = TypeVar("T")
 
 
+class Moved(NamedTuple):
+    """Where the agent of a file moved.
+
+    bandit: its name there. database: which database that is. done: whether it is there, or perhaps not yet.
+    """
+
+    bandit: str
+    database: str
+    done: bool
+
+
 @dataclass(frozen=True)
 class Contents:
     """Everything that a file holds, but for its ledger. Its private parts are hidden.
@@ -78,7 +96,7 @@ class Contents:
     decisions are open, in all and by action. texts: how many of them name a person, and how many have actions of their
     own. times: by which time decisions up to a number were made, if the file has such a table. oldest: the number of
     the oldest decision that is open, or of the next one. with_log: whether it was read with its log. opening: what the
-    chain of the ledger begins with, if it has one.
+    chain of the ledger begins with, if it has one. moved: where its agent moved, if it did.
     """
 
     version: int
@@ -103,6 +121,7 @@ class Contents:
     oldest: int = 0
     opening: str | None = None
     with_log: bool = True
+    moved: Moved | None = None
 
     @property
     def checked(self) -> bool:
@@ -139,6 +158,14 @@ def refuse_damage(path: str, read: Callable[[], T]) -> T:
 def read_contents(connection: sqlite3.Connection) -> Contents:
     """Read and check everything. Changes nothing."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version == MOVED + FORMAT:
+        bandit, database, done = _only(_rows(connection, "moved", "bandit, database, done"))
+        return replace(_read_intact(connection, FORMAT), moved=Moved(bandit, database, bool(done)))
+    return _read_intact(connection, version)
+
+
+def _read_intact(connection: sqlite3.Connection, version: int) -> Contents:
+    """Read a file of a format, once its pages fit together."""
     if version not in range(1, FORMAT + 1):
         raise AgentFileInvalid(f"has format {version}, this version reads formats 1 to {FORMAT}")
     if connection.execute("PRAGMA quick_check(1)").fetchone() != (b"ok",):

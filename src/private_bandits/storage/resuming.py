@@ -19,7 +19,7 @@ from private_bandits.ledger import Release
 from private_bandits.policies.waiting import Waiting
 from private_bandits.state import PrivateState, PublicState
 from private_bandits.storage.decisions import OpenDecisions
-from private_bandits.storage.formats import CHAINED, refuse_damage
+from private_bandits.storage.formats import CHAINED, Moved, refuse_damage
 from private_bandits.storage.ownership import OwnedFile, check_agents_file
 from private_bandits.storage.parsing import OpenEpisode, load_endings, load_settings, load_sums
 from private_bandits.storage.reading import read_file, stored_releases
@@ -30,10 +30,11 @@ from private_bandits.storage.sqlite import SqliteStore, Taken
 class AgentFile:
     """The bandit in a file (`StoredBandit` of storage/contract.py). No other agent can have the file meanwhile.
 
-    without_log: read the file also if the log with its latest writes is lost.
+    without_log: read the file also if the log with its latest writes is lost. moving_to: the bandit and the database
+    that it is to move to; a file that began to move there can be read again.
     """
 
-    def __init__(self, path: Path, without_log: bool = False) -> None:
+    def __init__(self, path: Path, without_log: bool = False, moving_to: tuple[str, str] | None = None) -> None:
         check_agents_file(path)
         self._path = path.absolute()
         self._owned = OwnedFile(self._path)
@@ -41,6 +42,7 @@ class AgentFile:
         try:
             self._contents = refuse_damage(str(path), lambda: read_file(self._path, without_log))
             self.settings = refuse_damage(str(path), lambda: load_settings(self._contents.settings))
+            _check_moved(path, self._contents.moved, moving_to)
         except BaseException:
             self.close()
             raise
@@ -71,13 +73,13 @@ class AgentFile:
 
     def _load(self, open_episode: OpenEpisode) -> tuple[PublicState, PrivateState]:
         found, settings = self._contents, self.settings
-        self._private = PrivateState(load_sums(found, open_episode))
+        self._private = PrivateState(load_sums(found.episodes.value, found.kept.value, open_episode))
         self._public = public = PublicState(
             policy=None,
             waiting=Waiting(len(settings.policy.arm_names)),
             asked=found.asked,
             generation=found.generation + 1,
-            ended=load_endings(found),
+            ended=load_endings(found.ended, found.asked, found.open),
             times=stored_times(settings.give_up_time, found.times, found.oldest, found.asked),
         )
         self._decisions = OpenDecisions(settings, public.generation, found.open)
@@ -124,3 +126,16 @@ class AgentFile:
         contents = replace(self._contents, opening=self._chain_opening)
         taken = Taken(contents, self._public.ended, self._private.episodes, self._decisions, self._rows)
         return refuse_damage(str(self._path), lambda: SqliteStore.resume(self._path, self._owned, taken))
+
+
+def _check_moved(path: Path, moved: Moved | None, moving_to: tuple[str, str] | None) -> None:
+    """Refuse a file whose agent goes on in a database. Two copies of one state would both draw."""
+    if moved is None:
+        return
+    if moved.done:
+        raise AgentFileInvalid(f"{path} moved into a database, as the bandit {moved.bandit}: go on there")
+    if moving_to != (moved.bandit, moved.database):
+        raise AgentFileInvalid(
+            f"{path} began to move into a database, as the bandit {moved.bandit}, and may be there: import it again, "
+            "into the same database and under the same name"
+        )

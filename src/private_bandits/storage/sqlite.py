@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,18 @@ from private_bandits.state import Ending, Endings, OpenDecision, PublicState, Se
 from private_bandits.storage.contract import StoreFailed, read_failed, write_failed
 from private_bandits.storage.damage import ROW, Hidden, checksum, database_failure, total
 from private_bandits.storage.decisions import COLUMNS, OpenDecisions, checked_rows, checksum_share
-from private_bandits.storage.formats import CHAINED, LOOKED_UP, Contents, Row, agent_checksum, refuse_damage
+from private_bandits.storage.formats import (
+    CHAINED,
+    FORMAT,
+    LOOKED_UP,
+    MOVED,
+    MOVED_TABLE,
+    Contents,
+    Moved,
+    Row,
+    agent_checksum,
+    refuse_damage,
+)
 from private_bandits.storage.ownership import (
     LOG_NEEDED,
     OwnedFile,
@@ -391,6 +402,22 @@ class SqliteStore:
             failure = StoreFailed(str(error), "has ended, as its file was moved, cut or taken over")
         if failure is not None:  # raised outside of the block above, whose exception knows what was to be written
             raise failure
+
+    def all_rows(self, table: str, columns: str) -> Iterator[Row]:
+        """Read all rows of a table, with the values of these columns."""
+        query = f"SELECT {columns}, checksum FROM {table}"  # noqa: S608
+        yield from checked_rows(table, self.connection.execute(query))
+
+    def mark_moved(self, moved: Moved, public: PublicState) -> None:
+        """Write into the file that its agent moves into a database. No agent can open it from now on."""
+        self._or_ended(partial(self._mark_moved, moved), public)
+
+    def _mark_moved(self, moved: Moved, public: PublicState) -> None:
+        version: Statement = (f"PRAGMA user_version = {MOVED + FORMAT}", None)
+        row = (moved.bandit, moved.database, int(moved.done))
+        statements = [(MOVED_TABLE, None), ("DELETE FROM moved", None), inserted("moved", [row]), version]
+        self._run(statements, public.asked, synchronous="FULL")
+        self._owned.fold_log()
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and let go of it."""

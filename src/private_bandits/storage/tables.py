@@ -35,6 +35,7 @@ INSERT = {
         "chain": 2,
         "places": 3,
         "times": 3,
+        "moved": 4,
     }.items()
 }
 PLACES = {name: itemgetter(0, 2) if name == "kept" else itemgetter(0) for name in INSERT}

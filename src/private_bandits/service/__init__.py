@@ -1,0 +1,1 @@
+"""A service that runs bandits in a database: any worker may serve any bandit. Needs the extra [service]."""

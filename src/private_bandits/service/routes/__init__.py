@@ -1,0 +1,1 @@
+"""The routes. Each parses, calls one function, and answers."""
