@@ -49,6 +49,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/live_contextual.py
 	$(BIN)/python benchmarks/rivals.py
 	$(BIN)/python benchmarks/tight.py
+	$(BIN)/python benchmarks/service.py
 
 # Wheels only, each with its hash. virtualenv stands in where Python comes without ensurepip.
 $(READY): requirements/lock.txt pyproject.toml

@@ -112,6 +112,7 @@ NEED = {
     "keys create ann --role ask": ("service", []),
     "keys list": ("service", []),
     "keys revoke 1": ("service", []),
+    "serve": ("service", []),
 }
 """Commands that need an extra."""
 NEED_NONE = {

@@ -15,7 +15,7 @@ from private_bandits.service.logs import FIELDS, OneLine
 from private_bandits.service.problems import BY_CLASS, INTERNAL, problem_of
 from private_bandits.service.routes import deciding
 from private_bandits.service.settings import MAX_BODY, ServerSettings, settings_from
-from tests.service.site import Site, problem, site
+from tests.service.site import Site, listening, problem, site
 
 JSON = {"Content-Type": "application/json"}
 PLANTED = ("planted-person", "0.987654321", "987654321", "planted-context", "0.1234567", "planted-arm", "planted-key")
@@ -98,6 +98,15 @@ def test_large_bodies_are_not_read(served: Site) -> None:
     problem(
         served.call("ask", "POST", path, content=b"{}", headers=JSON | {"Content-Length": "9" * 30}), 413, "too-large"
     )
+
+
+def test_who_sends_too_much_hears_of_it(served: Site) -> None:
+    """Over a socket: were the connection closed before the body was read, the answer would be lost."""
+    path = f"{served.made()}/decisions"
+    headers = JSON | {"Authorization": f"Bearer {served.keys['ask']}"}
+    with listening(served) as client:
+        for content in (b" " * 5_000_000, iter([b" " * 1_000_000] * 5)):
+            problem(client.post(path, content=content, headers=headers), 413, "too-large")
 
 
 def test_addresses_and_methods_that_are_none(served: Site) -> None:

@@ -76,9 +76,8 @@ def test_one_command_serves_and_is_drained_under_load(tmp_path: Path) -> None:
         assert set(keys) == {"operate", "admin"}
         operator, admin = client_of(said["address"], keys["operate"]), client_of(said["address"], keys["admin"])
         done(operator.post("/v1/bandits", json={"name": "trial", "policy": ucb()}))
-        made = {
-            role: done(admin.post("/v1/keys", json={"name": role, "role": role}))["key"] for role in ("ask", "tell")
-        }
+        roles = ("ask", "tell", "observe")
+        made = {role: done(admin.post("/v1/keys", json={"name": role, "role": role}))["key"] for role in roles}
         asked, recorded, stop = [0], [0], threading.Event()
 
         def load() -> None:
@@ -93,7 +92,14 @@ def test_one_command_serves_and_is_drained_under_load(tmp_path: Path) -> None:
                     except httpx2.TransportError:
                         return  # no new calls are taken
 
-        client = threading.Thread(target=load)
+        def watch() -> None:
+            at = "/v1/bandits/trial/events"
+            with client_of(said["address"], made["observe"]) as observer, observer.stream("GET", at) as stream:
+                seen.extend(stream.iter_lines())  # it ends when the server is told to stop
+
+        seen: list[str] = []
+        client, watcher = threading.Thread(target=load), threading.Thread(target=watch)
+        watcher.start()
         client.start()
         while recorded[0] < 20 and client.is_alive():
             time.sleep(0.01)
@@ -102,6 +108,8 @@ def test_one_command_serves_and_is_drained_under_load(tmp_path: Path) -> None:
         assert process.wait(60) == 0
         stop.set()
         client.join()
+        watcher.join()
+        assert "event: status" in seen
         log = (tmp_path / "log").read_text()
         for line in log.splitlines():
             assert json.loads(line)["level"] == "info"

@@ -23,6 +23,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 NO_ROUTE = "none"
 """In place of a route where an address is none."""
+MOST_DISCARDED = 16_000_000
+"""Bytes of a body that is too large that are read before it is refused."""
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 
@@ -78,6 +80,8 @@ class Envelope:
             message = await receive()
             call.received += len(message.get("body", b""))
             if call.received > self._max_body:
+                if message.get("more_body"):
+                    await _discard(receive)
                 raise BodyTooLarge
             return message
 
@@ -90,6 +94,7 @@ class Envelope:
         problem: Problem | None = None
         try:
             if _announced(scope) > self._max_body:
+                await _discard(receive)
                 problem = TOO_LARGE
             else:
                 await self._app(scope, limited, noted)
@@ -125,6 +130,16 @@ def _announced(scope: Scope) -> int:
         if name == b"content-length":
             return int(value) if value.isdigit() and len(value) < 20 else 10**20
     return 0
+
+
+async def _discard(receive: Receive) -> None:
+    """Read what is left of a body, and forget it: who still sends would not see the answer. Not without an end."""
+    left = MOST_DISCARDED
+    while left > 0:
+        message = await receive()
+        left -= len(message.get("body", b""))
+        if not message.get("more_body"):
+            return
 
 
 async def send_problem(problem: Problem, send: Send, request_id: str, close: bool = False) -> None:
