@@ -44,8 +44,8 @@ ENDINGS = {
     "already_recorded": "its reward was told before",
     "given_up": "it was given up",
     "lost": "it was lost when an earlier copy of the database was restored",
-    "over_limit": "its person had told as many rewards as are taken",
-    "dropped": "its reward was told before, and the policy had no use for it",
+    "over_limit": "its reward was told before, and not taken, as its person had max_rewards_per_person",
+    "dropped": "its reward was told before, and not taken, as the policy had no use for it",
 }
 """How a decision ended, by what the service says of it."""
 
