@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -20,6 +21,8 @@ from private_bandits.storage.sql.stored import find_bandit
 THREADS = 8
 """Committer threads of a worker on PostgreSQL. SQLite has one writer at a time, and one thread."""
 MOST_IN_A_BATCH = 1000
+GATHER_SECONDS = 0.002
+"""How long a batch waits for more, where the one before it had more than twice as many operations."""
 MOST_WAITING = 10_000
 """Operations that wait for one bandit, at most."""
 
@@ -38,6 +41,7 @@ class Lane:
         self._batches, self._most = batches, most
         self._waiting: deque[Waiting] = deque()
         self._lock = threading.Lock()
+        self._last = 0  # how many operations the last batch had
         self.is_running = False
         """Whether a thread runs them, or is to come."""
 
@@ -61,6 +65,8 @@ class Lane:
 
     def run_some(self) -> bool:
         """Run one batch. Returns whether more waits."""
+        if len(self._waiting) * 2 < self._last:
+            time.sleep(GATHER_SECONDS)  # who was answered just now is about to call again
         with self._lock:
             some = [self._waiting.popleft() for _ in range(min(MOST_IN_A_BATCH, len(self._waiting)))]
         try:
@@ -69,6 +75,7 @@ class Lane:
             self._batches.forget()
             answers = [Answer(error=OutcomeUnknown("the worker failed: repeat the call, which tells")) for _ in some]
         with self._lock:
+            self._last = len(answers)
             self._waiting.extendleft(reversed(some[len(answers) :]))
             self.is_running = goes_on = bool(self._waiting)
         for (_, future), answer in zip(some, answers, strict=False):
