@@ -16,10 +16,10 @@ from private_bandits import cli
 from private_bandits.audit import SHORT, Thoroughness, audit, html, of_factory, of_policy, to_dict
 from private_bandits.audit import inside as exact
 from private_bandits.audit.attempts import attempt, words_of
-from private_bandits.audit.outside import Effort
 from private_bandits.audit.scenario import Scenario, play
 from private_bandits.audit.script import Row, ScriptMove
 from private_bandits.audit.script_replay import Change, replay
+from private_bandits.audit.search import Effort
 from private_bandits.ledger import Release
 from private_bandits.policies.doubling import DoublingState
 from tests.audit.specimens import SPECIMENS, FailsByRelease, small_policy

@@ -18,7 +18,7 @@ import pytest
 import private_bandits as pb
 from private_bandits.audit import FAILURE, Thoroughness, audit, of_factory, of_policy, outside
 from private_bandits.audit.evidence import Claim
-from private_bandits.audit.outside import Effort, WorldRunner, examine
+from private_bandits.audit.outside import examine
 from private_bandits.audit.scenario import (
     Scenario,
     changed,
@@ -30,7 +30,9 @@ from private_bandits.audit.scenario import (
     with_more,
 )
 from private_bandits.audit.scores import by_discriminant, by_prefix
+from private_bandits.audit.search import Effort
 from private_bandits.audit.target import accepts
+from private_bandits.audit.worlds import WorldRunner
 from tests.audit.specimens import SPECIMENS, Specimen
 from tests.support import SELDOM
 
@@ -143,7 +145,7 @@ def test_pure_and_approximate_claims(factor: float, violated: bool) -> None:
     for claim in (Claim("pure DP", factor), Claim("approximate DP", factor, 1e-3)):
         outcome = examine(target, claim, WorldRunner(target, 1), False, effort, 1e-4, seed=1)
         assert outcome.violated == violated
-        assert 0.6 < outcome.bound < 1.0
+        assert (0.3 if violated else 0.6) < outcome.bound < 1.0  # wagers end it early where they refute
 
 
 def test_the_bound_comes_close_to_the_truth() -> None:
@@ -432,7 +434,7 @@ def test_a_policy_is_judged_by_what_it_publishes_not_only_by_actions(monkeypatch
     """Without the search, which chance may lead astray. The bound is then 0.9 with a standard deviation of 0.05."""
     target = of_policy(pb.AdaCUCB(2, pb.zCDP(2.0), variant="paper"))
     assert target.claim is not None
-    monkeypatch.setattr(outside, "search", lambda *_: Scenario(2, 1, (0.5, 0.5), looks=1))
+    monkeypatch.setattr(outside, "search", lambda *_: [Scenario(2, 1, (0.5, 0.5), looks=1)])
     outcome = examine(target, target.claim, WorldRunner(target, 1), True, Effort(learn=400, test=1200), FAILURE, seed=0)
     assert not outcome.violated
     assert outcome.bound > 0.5  # the releases are seen: much more than actions show

@@ -35,7 +35,7 @@ SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Of the claimed epsilon, where the curve is bet on."""
 SHIFTS = (0.0, 0.5, 1.0, 2.0)
 """The same for Gaussian noise, as multiples of its shift."""
-STEPS = 120
+STEPS = 50
 CASH = 0.7
 """What the search for the best mixture leaves aside at its start."""
 
