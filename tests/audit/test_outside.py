@@ -438,3 +438,62 @@ def test_a_policy_is_judged_by_what_it_publishes_not_only_by_actions(monkeypatch
     outcome = examine(target, target.claim, WorldRunner(target, 1), True, Effort(learn=400, test=1200), FAILURE, seed=0)
     assert not outcome.violated
     assert outcome.bound > 0.5  # the releases are seen: much more than actions show
+
+
+# The sharper claim of Gaussian noise.
+
+
+class ShowsOne:
+    """One number: the first reward with noise."""
+
+    def __init__(self, noise: Callable[[], float]) -> None:
+        self.noise = noise
+        self.shown: float | None = None
+
+    def ask(self) -> int:
+        return 0
+
+    def tell(self, decision: int, reward: float) -> None:
+        self.shown = reward + self.noise() if self.shown is None else self.shown
+
+    def estimates(self) -> float | None:
+        return self.shown
+
+
+def normal_noise() -> float:
+    """rho = 0.5."""
+    return random.gauss(0.0, 1.0)
+
+
+def laplace_noise() -> float:
+    """epsilon = 1, so that rho is 0.5 at most."""
+    return random.expovariate(1.0) * random.choice((-1, 1))
+
+
+ONE_NUMBER = Effort(scenarios=4, pilot=20, learn=1000, test=4000, longest=2)
+
+
+@pytest.mark.parametrize(
+    ("noise", "claimed", "beyond"),
+    [(normal_noise, 0.5, False), (laplace_noise, 0.37, True), (normal_noise, 0.25, True)],
+)
+def test_the_curve_of_gaussian_noise_is_a_claim_of_its_own(
+    noise: Callable[[], float], claimed: float, beyond: bool
+) -> None:
+    """Laplace noise of epsilon = 1 has rho = e^-1 = 0.368, and more weight where worlds tell apart than a Gaussian."""
+    target = of_factory(lambda: ShowsOne(noise), pb.zCDP(claimed), arms=2)
+    assert target.claim is not None
+    outcome = examine(target, target.claim, WorldRunner(target, 1), True, ONE_NUMBER, FAILURE, seed=1)
+    assert outcome.beyond_gaussian == beyond
+    assert outcome.violated == (claimed == 0.25)
+    sharper = of_factory(lambda: ShowsOne(noise), pb.zCDP(claimed), arms=2, gaussian=True)
+    assert str(sharper.claim) == f"Gaussian DP with rho = {claimed:g}"
+    assert sharper.claim is not None
+    outcome = examine(sharper, sharper.claim, WorldRunner(sharper, 1), True, ONE_NUMBER, FAILURE, seed=1)
+    assert outcome.violated == beyond
+    assert outcome.log_curve is None
+
+
+def test_a_claim_of_gaussian_noise_has_a_rho() -> None:
+    with pytest.raises(pb.errors.InvalidInput, match="a claim of Gaussian noise has a rho"):
+        of_factory(lambda: ShowsOne(normal_noise), pb.PureDP(1.0), arms=2, gaussian=True)

@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from private_bandits.audit import accounts, draws, inside, outside
-from private_bandits.audit.attempts import Answer, attempt
+from private_bandits.audit.attempts import Answer, Hanging, ask_agent, attempt, watched
 from private_bandits.audit.audit_report import FAILURE, AuditPart, Report
 from private_bandits.audit.scenario import Scenario, has, play
 from private_bandits.audit.search import Effort, Observer
@@ -29,10 +29,8 @@ from private_bandits.progress import progress
 
 LEAST_FAILURE = 1e-10
 """The smallest level that an audit keeps: see `draws.examine`."""
-ROUNDS = (0.08, 0.27, 0.65)
-"""Shares of the time outside: what is blatant is found in the first round."""
-LONG = 8.0
-"""Seconds outside from which there are several rounds."""
+ROUNDS = {45.0: (0.1, 0.3, 0.6), 15.0: (0.3, 0.7), 0.0: (1.0,)}
+"""From so many seconds on, shares of the time of rounds outside: what is blatant is found in the first."""
 PLAIN = 12
 """Rewards of a run that shows whether an agent works at all."""
 
@@ -80,16 +78,28 @@ def audit(
     started = time.perf_counter()
     notes = list(target.unused)
     report = Report(target.name, target.claim, target.inside, notes=notes, false_accusation=much.false_accusation)
+    try:
+        with watched():
+            _look(target, much, processes, seed, report, advance)
+    except Hanging as error:
+        report.parts.append(AuditPart("3 from outside", f"could not be judged: {error}", skipped=True, failed=True))
+    report.parts.sort(key=lambda part: part.name)
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+def _look(
+    target: Target, much: Thoroughness, processes: int, seed: int, report: Report, advance: Callable[[float], None]
+) -> None:
+    inside_share = 0.5 if target.inside else 0.0
     if target.inside:
-        _look_inside(target, much, seed, report, lambda x: advance(x / 2))
+        _look_inside(target, much, seed, report, lambda x: advance(x * inside_share))
     else:
         for name in ("1 sensitivity", "2 noise", "4 ledger"):
             report.parts.append(AuditPart(name, "sums, noise and ledger of this agent cannot be seen", skipped=True))
     if target.claim is not None and much.seconds and not report.violated:
-        _look_outside(target, much, processes, seed, report, lambda x: advance(0.5 + x / 2))
-    report.parts.sort(key=lambda part: part.name)
-    report.seconds = time.perf_counter() - started
-    return report
+        rest = 1 - inside_share
+        _look_outside(target, much, processes, seed, report, lambda x: advance(inside_share + x * rest))
 
 
 def audit_all(
@@ -216,9 +226,9 @@ def _look_outside(
     target: Target, much: Thoroughness, processes: int, seed: int, report: Report, advance: Callable[[float], None]
 ) -> None:
     assert target.claim is not None
-    agent, heard = attempt(target.make).value, _heard(target)
+    agent, heard = ask_agent(target.make).value, _heard(target)
     shows = any(has(agent, name) for name in ("estimates", "ledger"))
-    rounds = (1.0,) if much.effort is not None or much.seconds < LONG else ROUNDS
+    rounds = (1.0,) if much.effort is not None else next(r for least, r in ROUNDS.items() if much.seconds >= least)
     began = time.perf_counter()
     worlds = WorldRunner(target, processes)
     try:
@@ -261,12 +271,12 @@ def _heard(target: Target) -> Answer:
 
 def _plain_run(target: Target) -> list[Answer]:
     """Make an agent, and ask and tell a few times. Returns every answer."""
-    answers = [attempt(target.make)]
+    answers = [ask_agent(target.make)]
     for i in range(0 if answers[0].failed else PLAIN):
-        asked = attempt(partial(target.ask, answers[0].value, i))
+        asked = ask_agent(partial(target.ask, answers[0].value, i))
         answers.append(asked)
         if not asked.failed:
-            answers.append(attempt(partial(target.tell, answers[0].value, asked.value, target.high)))
+            answers.append(ask_agent(partial(target.tell, answers[0].value, asked.value, target.high)))
     return answers
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.audit.attempts import Answer, attempt
+from private_bandits.audit.attempts import Answer, ask_agent
 from private_bandits.audit.scores import View
 from private_bandits.audit.target import Target
 from private_bandits.ledger import Ledger
@@ -213,7 +213,7 @@ class _Play:
 
     def run(self, make: Callable[[], Any]) -> View:
         """All of the scenario; what others than the person of the secret see."""
-        made = attempt(make)
+        made = ask_agent(make)
         if made.failed:
             return (f"refused: {made.kind}",), self._said("made", made)
         self.agent = made.value
@@ -231,7 +231,7 @@ class _Play:
             _look_at_ledger(self.agent, self.shown)
             _provoke(self.target, self.agent, self.last, self.shown)
         if self.path is not None:
-            attempt(lambda: self.agent.close())
+            ask_agent(lambda: self.agent.close())
         return tuple(action for i, action in enumerate(self.actions) if i != self.own), self.shown
 
     def _said(self, name: str, answer: Answer) -> dict[str, float]:
@@ -257,7 +257,7 @@ class _Play:
             arm = i % len(self.turns) if forced is None else forced
             rows.append(self.target.log_row(arm, self._share_of(arm), self._person(i), i))
             self.told += 1
-        self._said("log", attempt(lambda: self.agent.warm_start(rows)))
+        self._said("log", ask_agent(lambda: self.agent.warm_start(rows)))
 
     def _person(self, number: int) -> int:
         return number % self.scenario.people if self.scenario.people else number
@@ -266,7 +266,7 @@ class _Play:
         count = min(self.scenario.batch, self.scenario.steps - self.told)
         if not (self.scenario.together and self.target.asks_many):
             return [self._ask(self.told + i) for i in range(count)]
-        asked = attempt(lambda: self._decisions(count))
+        asked = ask_agent(lambda: self._decisions(count))
         return (
             [self._answered(Answer(pair)) for pair in asked.value] if asked.value else [self._answered(asked)] * count
         )
@@ -279,7 +279,7 @@ class _Play:
     def _ask(self, number: int | None = None) -> tuple[Any, Hashable]:
         """number: of the reward that is told to it, if any."""
         mine = number is not None and number == self.own
-        return self._answered(attempt(lambda: self._decision(self._instead() if mine else None)))
+        return self._answered(ask_agent(lambda: self._decision(self._instead() if mine else None)))
 
     def _instead(self) -> Any:
         """The actions that the person of the secret brings: other ones where the secret is high."""
@@ -313,18 +313,18 @@ class _Play:
                     self._tell(row)
             self.told += 1
         if rows:
-            self._said(f"answer {self.told}", attempt(lambda: self.agent.tell_many(rows)))
+            self._said(f"answer {self.told}", ask_agent(lambda: self.agent.tell_many(rows)))
         if self.told - len(batch) < self.scenario.restart <= self.told:
             self._restart()
 
     def _tell(self, row: tuple[Any, ...]) -> None:
-        answer = attempt(lambda: self.target.tell(self.agent, *row))
+        answer = ask_agent(lambda: self.target.tell(self.agent, *row))
         if self.look:
             self._said(f"answer {self.told}", answer)
 
     def _restart(self) -> None:
-        self._said("close", attempt(lambda: self.agent.close()))
-        opened = attempt(lambda: self.target.open(self.agent, self.path))
+        self._said("close", ask_agent(lambda: self.agent.close()))
+        opened = ask_agent(lambda: self.target.open(self.agent, self.path))
         if opened.failed:
             self._said("open", opened)
         else:
@@ -352,13 +352,13 @@ def _look(agent: Any, when: str, shown: dict[str, float]) -> None:
 def _see(agent: Any, name: str, place: str, look: Callable[[], Any], shown: dict[str, float]) -> None:
     """Take what is there; that it cannot be read is something shown."""
     if has(agent, name):
-        _take_safely(place, attempt(look), shown)
+        _take_safely(place, ask_agent(look), shown)
 
 
 def _look_at_ledger(agent: Any, shown: dict[str, float]) -> None:
     _see(agent, "ledger", "ledger", lambda: _rows(agent.ledger), shown)
     _see(agent, "ledger", "rows", lambda: len(agent.ledger), shown)
-    total = attempt(lambda: agent.ledger.total)
+    total = ask_agent(lambda: agent.ledger.total)
     if not total.failed:  # a ledger of another make may have none
         _take_safely("total", total, shown)
     for name in ("guarantee", "settings", "__repr__"):
@@ -390,7 +390,7 @@ def _provoke(target: Target, agent: Any, closed: Any, shown: dict[str, float]) -
     if target.supports_warm_start:
         tries.append(("late log", lambda: agent.warm_start([target.log_row(0, 0.5, 0, 0)])))
     for name, call in tries:
-        answer = attempt(call)
+        answer = ask_agent(call)
         if answer.failed:
             text = answer.words.replace(str(getattr(closed, "id", "no id")), "#")
             _take(f"error/{name}/{answer.kind}", text, shown)
@@ -398,7 +398,7 @@ def _provoke(target: Target, agent: Any, closed: Any, shown: dict[str, float]) -
 
 def _take_safely(name: str, answer: Answer, shown: dict[str, float]) -> None:
     """An answer, or the words with which the call failed. A value may fail while it is looked at."""
-    taken = answer if answer.failed else attempt(lambda: _take(name, answer.value, shown))
+    taken = answer if answer.failed else ask_agent(lambda: _take(name, answer.value, shown))
     if taken.failed:
         _take(name, f"refused: {taken.words}", shown)
 

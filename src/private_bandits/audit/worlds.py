@@ -10,6 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stdout
 from multiprocessing import get_context
 
+from private_bandits.audit.attempts import watched
 from private_bandits.audit.scenario import Scenario, play
 from private_bandits.audit.scores import View
 from private_bandits.audit.target import Target
@@ -80,5 +81,5 @@ def _travels(target: Target) -> bool:
 
 
 def _play_many(target: Target, scenario: Scenario, order: list[float], look: bool) -> list[View]:
-    with redirect_stdout(sys.stderr):  # an agent that prints must not write into the report
+    with watched(), redirect_stdout(sys.stderr):  # an agent that prints must not write into the report
         return [play(target, scenario, secret, look) for secret in order]
