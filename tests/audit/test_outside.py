@@ -213,7 +213,23 @@ def test_what_lies_inside_a_returned_object_was_not_shown() -> None:
 
 
 def test_a_scenario_says_what_it_does() -> None:
-    scenario = Scenario(4, 1, (0.5, -1.0), (None, 1), 2, 3, together=True, log=1, people=2, option=1, restart=3)
+    scenario = Scenario(
+        4,
+        1,
+        (0.5, -1.0),
+        (None, 1),
+        2,
+        3,
+        together=True,
+        log=1,
+        people=2,
+        option=1,
+        restart=3,
+        late=2,
+        missing=3,
+        repeated=True,
+        finish=True,
+    )
     text = str(scenario)
     for part in (
         "4 rewards",
@@ -227,6 +243,10 @@ def test_a_scenario_says_what_it_does() -> None:
         "2 people in turn",
         "other options, number 1",
         "restarted after 3",
+        "each reward comes 2 decisions late",
+        "one reward in 3 never comes",
+        "told again with half of the range",
+        "then finish()",
     ):
         assert part in text
 
@@ -320,6 +340,45 @@ def test_play_uses_what_an_agent_has_beside_ask_and_tell() -> None:
     ]
     play(target, replace(scenario, together=False, log=0, batch=1, steps=1), 1.0, look=False)
     assert made[-1].calls == [("ask", None), ("tell", 0.5), ("ask", None)]
+
+
+class Finisher:
+    """Writes down the order in which things happen."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def ask(self) -> dict[str, int]:
+        self.calls.append("ask")
+        return {"id": self.calls.count("ask"), "arm": 0}
+
+    def tell(self, decision: dict[str, int], reward: float) -> None:
+        self.calls.append(f"{decision['id']}:{reward:g}")
+
+    def finish(self) -> None:
+        self.calls.append("finish")
+
+
+def test_rewards_come_late_never_or_twice_and_the_run_is_finished() -> None:
+    made: list[Finisher] = []
+
+    def make() -> Finisher:
+        made.append(Finisher())
+        return made[-1]
+
+    target = of_factory(make, pb.zCDP(1), arms=2)
+    assert target.finishes
+    plain = Scenario(3, 1, (0.25, 0.25), looks=0)
+    for scenario, calls in (
+        (replace(plain, late=1), "ask ask 1:0.25 ask 2:1 3:0.25"),
+        (replace(plain, late=5), "ask ask ask 1:0.25 2:1 3:0.25"),
+        (replace(plain, missing=2), "ask 1:0.25 ask 2:1 ask 3:0.25"),  # the secret comes
+        (replace(plain, missing=3), "ask 1:0.25 ask 2:1 ask"),
+        (replace(plain, repeated=True), "ask 1:0.25 1:0.5 ask 2:1 2:0.5 ask 3:0.25 3:0.5"),
+        (replace(plain, steps=2, finish=True), "ask 1:0.25 ask 2:1 finish"),
+    ):
+        play(target, scenario, 1.0, look=False)
+        assert " ".join(made[-1].calls) == calls
 
 
 @pytest.mark.parametrize(("name", "able"), [("able", True), ("unlike", False), ("doubling_ucb", False)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from private_bandits.audit.evidence import Claim
@@ -15,6 +15,7 @@ from private_bandits.audit.scenario import (
     changed,
     on_the_scale,
     plain_scenarios,
+    prolonged,
     random_scenario,
     staged_scenarios,
     with_more,
@@ -111,23 +112,43 @@ def _first_scenarios(observer: Observer, effort: Effort, dice: random.Random) ->
     for i, scenario in enumerate(plain[:share]):
         yield with_more(scenario, dice, target, i)
     stages = staged_scenarios(dice, target.arms, target.may_play, effort.longest)
-    for staged, own in islice(stages, share):
-        yield _balanced(observer, staged, own, max(2, effort.pilot // 10))
+    few = max(2, effort.pilot // 10)
+    for i, (staged, own) in enumerate(islice(stages, share)):
+        finished = replace(staged, finish=target.finishes and i % 3 == 2)
+        if staged.played and i % 2 and not finished.finish:
+            ended = _balanced(observer, _ended(staged), own, few)
+            yield _balanced_again(observer, prolonged(ended, dice), own, few)
+        else:
+            yield _balanced(observer, finished, own, few)
     for i in range(min(len(plain), share) + share, effort.scenarios):
         yield with_more(random_scenario(dice, target.arms, target.may_play, effort.longest), dice, target, i)
 
 
+def _ended(scenario: Scenario) -> Scenario:
+    """The scenario up to the last play, which is the secret."""
+    last = max(i for i, arm in enumerate(scenario.played) if arm == scenario.played[scenario.secret])
+    return replace(scenario, steps=last + 1, secret=last, played=scenario.played[: last + 1])
+
+
 def _balanced(observer: Observer, scenario: Scenario, own: int, runs: int) -> Scenario:
     """With rewards at which the agent is undecided in the end: there a little more or less shows."""
-    low, high = 0.0, 2.0
+    return _tuned(observer, lambda weight: on_the_scale(scenario, own, 2 - 2 * weight), own, runs)
+
+
+def _balanced_again(observer: Observer, scenario: Scenario, own: int, runs: int) -> Scenario:
+    """With rewards after the secret at which the agent is undecided once more: what is held again shows again."""
+    return _tuned(observer, lambda weight: replace(scenario, after=weight), own, runs)
+
+
+def _tuned(observer: Observer, at: Callable[[float], Scenario], own: int, runs: int) -> Scenario:
+    """Tune a weight in [0, 1] until the arm `own`, which larger weights favour, is chosen every other time."""
+    low, high = 0.0, 1.0
     for _ in range(7):
         middle = (low + high) / 2
-        seen = [
-            view for world in observer.worlds.run(on_the_scale(scenario, own, middle), runs, False) for view in world
-        ]
+        seen = [view for world in observer.worlds.run(at(middle), runs, False) for view in world]
         chosen = sum(observer.target.place(actions[-1]) == own for actions, _ in seen)
-        low, high = (middle, high) if 2 * chosen > len(seen) else (low, middle)
-    return on_the_scale(scenario, own, (low + high) / 2)
+        low, high = (low, middle) if 2 * chosen > len(seen) else (middle, high)
+    return at((low + high) / 2)
 
 
 def promise_of(p: list[View], q: list[View], observer: Observer) -> float:

@@ -54,6 +54,8 @@ class Target:
     """Whether ask(n=...) hands out a list."""
     tells_many: bool = False
     supports_warm_start: bool = False
+    finishes: bool = False
+    """Whether there is a finish() that ends the run."""
     unused: tuple[str, ...] = ()
     """Methods that look like those of this package and did not work like them."""
     offers: Offers | None = None
@@ -150,6 +152,7 @@ def _abilities_of(policy: Policy[Any]) -> dict[str, Any]:
     """The calls that agents of this package can serve with the policy."""
     supports_warm_start = policy.supports_warm_start and not policy.private_contexts
     found: dict[str, Any] = {"asks_many": True, "tells_many": True, "supports_warm_start": supports_warm_start}
+    found["finishes"] = True
     if not policy.arm_names:
         found |= {"offers": Offers(policy), "private_contexts": policy.private_contexts}
     return found
@@ -262,6 +265,7 @@ def _with_found_abilities(target: Target) -> Target:
             found[name] = answer.value is True
             if answer.failed:
                 unused.append(f"{methods[name]} was tried and left out, as it failed with {answer.words}")
+    found["finishes"] = attempt(lambda: callable(target.make().finish)).value is True
     return replace(target, **found, unused=tuple(unused))  # type: ignore[arg-type]
 
 
