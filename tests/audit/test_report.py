@@ -58,7 +58,7 @@ def test_noise_is_accused_below_its_share_of_the_level() -> None:
 
 
 def test_a_violation_ends_with_exit_code_1_and_its_evidence() -> None:
-    code, text = run("--policy", BROKEN.path, "--rho", "1", "--seconds", "8", "--json", "--processes", "1")
+    code, text = run("--policy", BROKEN.path, "--rho", "1", "--seconds", "40", "--json", "--processes", "1")
     found = json.loads(text)
     assert code == 1
     assert found["violated"] is True

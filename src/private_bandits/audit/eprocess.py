@@ -14,6 +14,7 @@ import numpy as np
 from private_bandits.arrays import Floats
 from private_bandits.audit.bets import best_payoff
 from private_bandits.audit.evidence import Claim
+from private_bandits.loading import require
 
 QUANTILES = (0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995)
 """Of earlier scores: the edges of the cells."""
@@ -92,6 +93,7 @@ class Bettor:
 
 def gaussian_cells(shift: float, pooled: Floats) -> tuple[Floats, Floats]:
     """Return the chances of cells under normal distributions `shift` apart, which on average are `pooled`."""
+    require("the audit", "audit", "scipy")
     from scipy.special import ndtr
 
     points = np.linspace(-shift / 2 - 9, shift / 2 + 9, 4001)
