@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -283,12 +283,12 @@ def tasks_for(
     arrivals: Arrivals = PROMPT,
     verdict: float | None = None,
 ) -> list[Task]:
-    """The simulation as tasks, one for each engine."""
+    """The simulation as tasks, one for each group of policies that an engine simulates together."""
     _check_policies(policies, environment)
     world = world_with(arrivals, verdict, environment, policies)
-    groups: dict[Engine, dict[str, Policy[Any]]] = {}
+    groups: dict[Hashable, dict[str, Policy[Any]]] = {}
     for name, policy in policies.items():
-        groups.setdefault(engine_for(policy, world), {})[name] = policy
+        groups.setdefault(engine_for(policy, world).group_of(policy), {})[name] = policy
     return [Task(group, world, horizon, checkpoints, seed) for group in groups.values()]
 
 
@@ -298,7 +298,7 @@ Block = tuple[int, int]
 
 @dataclass(frozen=True)
 class Task:
-    """The policies of one engine: a block of runs is a pure function of the settings, whoever computes it.
+    """Policies that one engine simulates together: a block of runs is a pure function of the settings, whoever computes it.
 
     What a policy's regrets are does not depend on the other policies.
     """
