@@ -298,7 +298,9 @@ Block = tuple[int, int]
 
 @dataclass(frozen=True)
 class Task:
-    """Policies that one engine simulates together: a block of runs is a pure function of the settings, whoever computes it.
+    """Policies that one engine simulates together.
+
+    A block of runs is a pure function of the settings, whoever computes it.
 
     What a policy's regrets are does not depend on the other policies.
     """
