@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import defaultdict
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,7 @@ from tests.commands import call_here
 from tests.simulation.test_finite import Certain
 
 DELTA = 0.1
+ADDRESS = re.compile(r"https?://[^\"' <>]+")
 
 
 def live_trial(agent: pb.Agent, world: Any, arrivals: Arrivals, people: int, seed: int) -> dict[str, Any]:
@@ -241,11 +243,33 @@ def test_a_summary_is_short_and_in_the_ledger(small: pb.Plan) -> None:
 
 def test_page_and_picture_hold_everything(small: pb.Plan) -> None:
     page = replace(small, arms=("<b>new</b>", "old")).html()
-    assert "data:image/png;base64," in page
+    assert page.count("<svg") == 2
+    assert "<title>Plan of a trial" in page
+    assert "adac-top-two" in page
     assert "<b>new" not in page
-    assert "http" not in page
+    assert all(name in ("http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink") for name in ADDRESS.findall(page))
     assert small._repr_html_() == small.html()
     assert len(small.plot().axes) == 3
+
+
+def test_curves_reach_what_is_needed_and_the_axis_goes_little_beyond(small: pb.Plan) -> None:
+    needed = [row.people_needed for row in small.rows if row.people_needed is not None]
+    assert small.axis[-1] == math.ceil(max(1.05 * max(needed), 1.1 * small.people))
+    for row in small.rows:
+        if row.people_needed is not None:
+            assert row.curve[small.axis.index(row.people_needed)] >= 0.9
+
+
+def test_labels_lie_beside_the_lines_and_a_panel_without_a_verdict_is_a_sentence(small: pb.Plan) -> None:
+    nothing = [replace(row, curve=(0.0,) * len(small.axis)) if row.policy == "adac-imed" else row for row in small.rows]
+    figure = replace(small, rows=tuple(nothing)).plot()
+    top_two, worse = figure.axes
+    words = " ".join(figure.get_suptitle().split())
+    assert words == f"adac-imed: none of the trials have a right verdict within {small.axis[-1]:,} people."
+    labels = {text.get_text(): text.xyann[0] for text in top_two.texts if text.arrow_patch is not None}  # type: ignore[attr-defined]
+    assert set(labels) == {"0.05", "0.5", "no privacy"}
+    assert min(labels.values()) > 1  # in parts of the panel: beyond its end
+    assert [text.get_text() for text in worse.texts] == ["adac-imed", "adac-top-two"]
 
 
 def test_without_the_extras_there_is_no_page(small: pb.Plan, monkeypatch: pytest.MonkeyPatch) -> None:

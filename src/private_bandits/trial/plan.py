@@ -115,7 +115,8 @@ def plan(
         _announce(len(asked), len(asked[0]) * runs, decisions, arrivals)
     with progress_bar("planning", enabled=progress) as report:
         found = _simulated(asked, rates, arrivals, (delta, decisions, limit * each, runs, seed), report)
-    axis = _axis([result for _, result in found], people, each)
+    best = int(np.argmax(rates))
+    axis = _axis([_needed(result, best, decisions, each)[0] for _, result in found], people)
     rows = _rows(found, rates, (people, each, delta, limit), axis)
     smallest = float(gap) if means is None else float(max(rates) - sorted(rates)[-2])
     world = {"arms": names, "means": rates, "gap": smallest, "people": people, "rewards_per_person": each, "unit": unit}
@@ -248,12 +249,12 @@ def _needed(result: TrialRuns, best: int, decisions: int, each: int) -> list[int
     return found
 
 
-def _axis(results: Sequence[TrialRuns], people: int, each: int) -> tuple[int, ...]:
-    """Return numbers of people up to somewhat beyond those planned, or those that a right verdict needs."""
-    times = np.concatenate([result.found[: result.went_on, 0] for result in results])
-    last = np.quantile(times[np.isfinite(times)], 0.95) / each if np.isfinite(times).any() else 0.0
-    most = math.ceil(min(max(1.5 * people, last), 5 * people))
-    return tuple(int(point) for point in np.unique(np.linspace(0, most, POINTS).round().astype(int)))
+def _axis(needed: Sequence[int | None], people: int) -> tuple[int, ...]:
+    """Return numbers of people for the curves: up to somewhat beyond the largest that is needed, and each of these."""
+    known = [number for number in needed if number is not None]
+    most = math.ceil(max(1.05 * max(known), 1.1 * people) if known else 1.5 * people)
+    even = np.linspace(0, most, POINTS).round().astype(int)
+    return tuple(int(point) for point in np.unique([*even, *known]))
 
 
 def _curve(result: TrialRuns, best: int, known: int, axis: Sequence[int], people: int, each: int) -> list[float]:

@@ -35,10 +35,12 @@ def summary(plan: Plan) -> dict[str, Any]:
         "people": plan.people,
         "success rates simulated": list(plan.means),
         "smallest difference to find": plan.gap,
-        "rewards of each person": plan.rewards_per_person,
-        "late or missing rewards": late or "none",
+        **({"rewards of each person": plan.rewards_per_person} if plan.rewards_per_person > 1 else {}),
+        **({"late or missing": late} if late else {}),
         "the budget is for": _unit(plan),
-        "delta": plan.delta,
+        "failure probability of a verdict (delta)": plan.delta,
+        "policies simulated": list(dict.fromkeys(row.policy for row in plan.rows)),
+        "rho simulated": sorted({row.rho for row in plan.rows if row.private}),
         "recommended": "none of those simulated",
     }
     if chosen is not None:
