@@ -249,7 +249,8 @@ def test_page_and_picture_hold_everything(small: pb.Plan) -> None:
     assert "<b>new" not in page
     assert all(name in ("http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink") for name in ADDRESS.findall(page))
     assert small._repr_html_() == small.html()
-    assert len(small.plot().axes) == 3
+    seen = replace(small, rows=tuple(replace(row, curve=(0.0, 0.5)) for row in small.rows))
+    assert len(seen.plot().axes) == 3
 
 
 def test_curves_reach_what_is_needed_and_the_axis_goes_little_beyond(small: pb.Plan) -> None:

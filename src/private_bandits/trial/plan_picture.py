@@ -36,7 +36,10 @@ WIDE, NARROW = (4.4, 3.9), (4.8, 3.3)
 
 
 def picture(plan: Plan, *, narrow: bool = False) -> Figure:
-    """Return the picture: a panel for each policy with verdicts, and one of decisions for worse arms. narrow: below each other."""
+    """Return the picture: a panel for each policy with verdicts, and one of decisions for worse arms.
+
+    narrow: Whether panels are below each other, for a phone.
+    """
     require("a picture of a plan", "pictures", "matplotlib")
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
