@@ -146,7 +146,7 @@ def test_what_is_surely_too_little_beats_nobody() -> None:
     assert (too_little | beaten).mean() > 0.95  # so that little is left to be searched
 
 
-MIXES = {
+MIXES: dict[str, tuple[dict[str, Any], int]] = {
     "late": ({"delay": 7, "missing": 0.2, "verdict": 0.2}, 80),
     "prompt": ({"verdict": 0.2}, 400),
     "no verdicts": ({}, 400),
