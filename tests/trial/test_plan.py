@@ -424,3 +424,16 @@ def test_command_refuses(words: str, told: str) -> None:
     done = call_here("plan", *words.split())
     assert done.returncode == 2
     assert told in done.stderr
+
+
+def test_names_of_arms_reach_no_terminal_as_they_are() -> None:
+    names = ["A\x1b[2J\x07", "B\x1b[0m"]
+    found = pb.plan(arms=names, means=[0.2, 0.8], people=40, rho=[1], runs=2, progress=False)
+    assert "\x1b" not in str(found)
+    agent = pb.Agent(pb.AdaCTopTwo(arms=names, budget=pb.NoPrivacy()))
+    for _ in range(400):
+        decision = agent.ask()
+        agent.tell(decision, float(decision.action))
+    assert agent.verdict().action == 1
+    assert "\x1b" not in str(agent.verdict())
+    assert "\x1b" not in agent.statement().text

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from private_bandits.errors import MissingExtra
 from private_bandits.loading import require
-from private_bandits.plain_data import json_numbers
+from private_bandits.plain_data import json_numbers, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -249,4 +249,4 @@ def table_text(plan: Plan) -> str:
 
 
 def _wrapped(words: str) -> str:
-    return textwrap.fill(words, 79)
+    return textwrap.fill(printable(words), 79)
