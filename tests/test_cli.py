@@ -243,6 +243,8 @@ def test_verdicts_are_looked_for() -> None:
     assert settings == [0.1, 600]
     shown = call_here(*command.split(), "--delta", "0.01", "--rewards", "300").stdout
     assert "Verdicts with delta 0.1" in shown
+    certain = "simulate --means 1,0 --policy adac-top-two --rho 1 --runs 3 --horizon 2000 --verdict 0.1"
+    assert " 100%    0% " in call_here(*certain.split()).stdout
     refused = call_here("simulate", "--verdict", "2")
     assert "verdict must lie strictly between 0 and 1, got 2.0" in refused.stderr
     refused = call_here("simulate", "--setting", "linear", "--verdict", "0.1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,3 +78,25 @@ def spread_out(places: Sequence[float], gap: float, low: float, high: float) -> 
     found = np.empty_like(wanted)
     found[order] = level + steps
     return found
+
+
+def svg_element(text: str, colours: Sequence[Colour]) -> str:
+    """Return a picture of matplotlib's as an element for a page: no document type, no metadata, no fixed size.
+
+    Its colours become variables of the page (`variable`).
+    """
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r' (width|height)="[\d.]+pt"', "", text, count=2)
+    return _recoloured(text, colours)
+
+
+def variable(colour: Colour) -> str:
+    """Return the name of the page's variable for a colour."""
+    return f"c{colour.light[1:]}"
+
+
+def _recoloured(text: str, colours: Sequence[Colour]) -> str:
+    """Replace colours within tags; a name that looks like a colour is text, and stays."""
+    names = {colour.light: f"var(--{variable(colour)})" for colour in colours}
+    pattern = re.compile("|".join(names))
+    return re.sub(r"<[^<>]+>", lambda tag: pattern.sub(lambda found: names[found[0]], tag[0]), text)

@@ -18,6 +18,7 @@ from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.mechanism.rewards import RewardRange
 from private_bandits.pages import in_notebook
+from private_bandits.plain_data import printable
 from private_bandits.policies import Estimate, Policy
 from private_bandits.policies.evidence import ArmEvidence, declared, intervals_of, relative_costs
 
@@ -98,7 +99,8 @@ class Verdict:
     def __str__(self) -> str:
         if self.winner is None:
             return f"No arm can be called the best, with an error probability of {self.delta:g}."
-        return f"{self.winner} is the best arm. Such a verdict is wrong with a probability of at most {self.delta:g}."
+        winner = printable(self.winner)
+        return f"{winner} is the best arm. Such a verdict is wrong with a probability of at most {self.delta:g}."
 
     def _repr_html_(self) -> str | None:
         return in_notebook("private_bandits", "verdict.html", verdict=self, most=_SHOWN)

@@ -87,8 +87,9 @@ def test_half_of_the_noise_is_caught_from_actions_alone() -> None:
     assert report.violated
 
 
-HARD = {"black_reward_in_two_sums"}
-"""Twice the rho, of which an action shows two thirds at most: it says only which side of a threshold a sum lies on."""
+HARD = {"black_finish_raw", "black_reward_in_two_sums"}
+"""Two sums: twice the rho, of which an action shows two thirds at most, as it says only which side of a threshold a sum
+lies on. The raw end: its few rewards are noticed in too few of the runs that there is time for."""
 
 
 @pytest.mark.full

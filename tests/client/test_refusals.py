@@ -19,8 +19,8 @@ import private_bandits as pb
 from private_bandits import errors
 from private_bandits.client import ServedBandit
 from private_bandits.client.refusals import _KINDS
-from private_bandits.service import problems
-from private_bandits.service.problems import BY_CLASS, Problem
+from private_bandits.protocol import problems
+from private_bandits.protocol.problems import BY_CLASS, Problem
 from tests.client.server import Served, served
 
 POLICY = pb.AdaCUCB(arms=["A", "B"], budget=pb.zCDP(1.0))

@@ -263,6 +263,6 @@ def test_the_statement_comes_as_it_is_asked_for(small: Site) -> None:
     path = small.made()
     text = small.call("observe", "GET", f"{path}/statement", headers={"Accept": "text/plain"})
     assert text.headers["content-type"].startswith("text/plain")
-    assert "The trial is running." in text.text
+    assert "The trial was running when this was written" in text.text
     page = small.call("observe", "GET", f"{path}/statement", headers={"Accept": "text/html"})
     assert "<html" in page.text

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from private_bandits import errors
+from private_bandits.protocol.problems import BY_CLASS, INTERNAL, problem_of
 from private_bandits.service.logs import FIELDS, OneLine
-from private_bandits.service.problems import BY_CLASS, INTERNAL, problem_of
 from private_bandits.service.routes import deciding
 from private_bandits.service.settings import MAX_BODY, ServerSettings, settings_from
 from tests.service.site import Site, listening, problem, site

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from fastapi import APIRouter
 
-from private_bandits.service.access import ANYONE, PERMISSIONS
+from private_bandits.protocol.access import ANYONE, PERMISSIONS
+from private_bandits.protocol.problems import FORBIDDEN, TOO_MANY, UNAUTHENTICATED, Refused
 from private_bandits.service.callers import Callers
 from private_bandits.service.guarded import GuardedRoute
 from private_bandits.service.keys import ROLES, create_key, revoke_key
-from private_bandits.service.problems import FORBIDDEN, TOO_MANY, UNAUTHENTICATED, Refused
 from tests.databases import opened
 from tests.service.site import Site, problem, site, ucb
 

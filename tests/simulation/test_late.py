@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ import pytest
 import private_bandits as pb
 from private_bandits.arrays import Floats, Integers
 from private_bandits.budget import Budget
+from private_bandits.errors import InvalidInput
 from private_bandits.policies.evidence import Evidence, beats
 from private_bandits.simulation import late, late_steps
 from private_bandits.simulation.arrivals import Arrivals, TrialWorld
 from private_bandits.simulation.engines import LATE, LATE_SERVED, LATE_TOGETHER, engine_for
 from private_bandits.simulation.late import LateRuns
+from private_bandits.simulation.trial_runs import Course, trials
 from private_bandits.simulation.verdicts import surely_too_little
 from tests.simulation.test_finite import Certain, same_distribution
 
@@ -141,6 +144,57 @@ def test_what_is_surely_too_little_beats_nobody() -> None:
     assert not (too_little & beaten).any()
     assert beaten.sum() > 500
     assert (too_little | beaten).mean() > 0.95  # so that little is left to be searched
+
+
+MIXES: dict[str, tuple[dict[str, Any], int]] = {
+    "late": ({"delay": 7, "missing": 0.2, "verdict": 0.2}, 80),
+    "prompt": ({"verdict": 0.2}, 400),
+    "no verdicts": ({}, 400),
+}
+
+
+@pytest.mark.parametrize("way", MIXES)
+def test_every_pair_of_policies_has_the_numbers_that_each_has_alone(way: str) -> None:
+    given, horizon = MIXES[way]
+    world = pb.Bernoulli([0.3, 0.85, 0.5])
+    made = {policy.name: policy for policy in policies(3, pb.zCDP(1.0))}
+    if way != "late":
+        made["other index"] = pb.AdaPUCB(3, pb.PureDP(1.0))  # late rewards: an agent plays it, which takes long
+
+    def played(*names: str) -> pb.Simulation:
+        chosen = {name: made[name] for name in names}
+        return pb.simulate(chosen, world, horizon, runs=6, seed=3, progress=False, **given)
+
+    def check(*names: str) -> None:
+        together = played(*names)
+        assert list(together.curves) == list(names)
+        for name in names:
+            np.testing.assert_array_equal(together.curves[name], alone[name].curves[name])
+            if together.verdicts:
+                ours, theirs = together.verdicts[name], alone[name].verdicts[name]
+                np.testing.assert_array_equal(ours.winners, theirs.winners)
+                np.testing.assert_array_equal(ours.decisions, theirs.decisions)
+
+    alone = {name: played(name) for name in made}
+    for pair in permutations(made, 2):
+        check(*pair)
+    for name, policy in {
+        "own budget": pb.AdaCTopTwo(3, pb.zCDP(0.3), delta=0.05),
+        "other rewards": pb.AdaCHalving(3, pb.zCDP(1.0), rewards=90),
+    }.items():
+        made[name] = policy
+        alone[name] = played(name)
+    check(*made)
+    check(*reversed(made))
+
+
+@pytest.mark.parametrize("arrivals", [Arrivals.of(3, 0), Arrivals.of(0, 0)])
+def test_runs_of_one_class_refuse_a_mix(arrivals: Arrivals) -> None:
+    mix, world = policies(2, pb.zCDP(1))[:2], pb.Bernoulli([0.5, 0.4])
+    with pytest.raises(InvalidInput, match="one class of policies, got AdaCIMED, AdaCTopTwo"):
+        trials(mix, world, arrivals, Course(0.1, 10, 20, 0.9, 2), 2, seed=0)
+    with pytest.raises(InvalidInput, match="one class of policies"):
+        LateRuns(mix, TrialWorld(world, arrivals), 10, 2, [np.random.default_rng(0)] * 2)
 
 
 def test_engines() -> None:

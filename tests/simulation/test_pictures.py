@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 import private_bandits as pb
 from private_bandits.errors import InvalidInput
 from private_bandits.palette import policy_colour, rho_colour
-from private_bandits.picture_style import spread_out
+from private_bandits.picture_style import spread_out, variable
 from private_bandits.simulation import curve_figure
 from private_bandits.simulation.curve_panels import panels_of, short_names, title_of
 from tests.commands import call_here
@@ -238,8 +238,8 @@ def test_colours_of_a_page_are_variables() -> None:
     tags = "".join(re.findall(r"<[^<>]+>", text))
     assert set(re.findall("#[0-9a-f]{6}", tags)) == set()
     used = set(re.findall(r"var\(--(c[0-9a-f]{6})\)", tags))
-    assert {curve_figure.variable(line.colour) for line in panels_of(result)[0].lines} <= used
-    assert used <= {curve_figure.variable(colour) for colour in curve_figure.colours_of(result)}
+    assert {variable(line.colour) for line in panels_of(result)[0].lines} <= used
+    assert used <= {variable(colour) for colour in curve_figure.colours_of(result)}
     assert "fill: #0072b2" in text  # a name that looks like a colour stays
 
 
@@ -275,7 +275,7 @@ def test_the_page_has_all_figures(tmp_path: Path) -> None:
     assert cells[5] == f"{row['verdict_share']:.1%}"
     assert "10% of rewards missing" in text
     line = panels_of(result)[0].lines[0]
-    assert text.count(f'd="M0 4H30" style="stroke: var(--{curve_figure.variable(line.colour)})') == 2  # a row each
+    assert text.count(f'd="M0 4H30" style="stroke: var(--{variable(line.colour)})') == 2  # a row each
     assert text == result.report(tmp_path / "out.html").read_text(encoding="utf-8")
     assert set(re.findall(r'https?://[^" ]*', text)) == {"http://www.w3.org/1999/xlink", "http://www.w3.org/2000/svg"}
 

@@ -138,9 +138,9 @@ def test_a_trial_in_words() -> None:
         "Nothing was released yet",
         "Their best guess is right at most 59 times in 100. A coin is right 50 times in 100.",
         "The promise is kept for however long the trial runs",
-        "The program does not hide that somebody took part, when, what they were given, or whether an outcome was "
-        "told; this page names nobody. All of these, and the range of outcomes, have to be decided without having seen "
-        "the outcome. Otherwise the promise fails.",
+        "The program does not hide that somebody took part, when, what they were given, whether an outcome was "
+        "told, or when the trial was closed; this page names nobody. All of these, and the range of outcomes, have to "
+        "be decided without having seen the outcome. Otherwise the promise fails.",
         "A guess about all of them together is right at most 75 times in 100.",
         "epsilon = 2.142, delta = 1e-06",
         f"head at the start {agent.ledger.head}",

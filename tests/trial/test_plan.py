@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import defaultdict
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,7 @@ from tests.commands import call_here
 from tests.simulation.test_finite import Certain
 
 DELTA = 0.1
+ADDRESS = re.compile(r"https?://[^\"' <>]+")
 
 
 def live_trial(agent: pb.Agent, world: Any, arrivals: Arrivals, people: int, seed: int) -> dict[str, Any]:
@@ -200,15 +202,75 @@ def test_text_fits_80_columns(small: pb.Plan) -> None:
     text = str(small)
     assert max(map(len, text.splitlines())) <= 80
     assert "standard error" in text
+    assert "\nadac-top-two\n" in text  # as it has to be typed
+    wide = replace(small.rows[0], people_needed=1_234_567, people_needed_low=123_456, people_needed_high=987_654)
+    wide = replace(wide, worse=99_999, missed=88_888, right=1.0, right_closed=1.0, wrong=0.123)
+    lines = planned.table_text(replace(small, rows=(wide,))).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "123,456-987,654" in lines[-1]
+
+
+def test_ranges_of_people(small: pb.Plan) -> None:
+    row = replace(small.rows[0], people_needed=300, people_needed_low=200, people_needed_high=None)
+    shown = [planned._people(small, each) for each in (row, replace(row, people_needed=None))]
+    assert shown == [">200", ">5,000"]
+    assert planned._people(small, replace(row, people_needed_high=200)) == "200"
+
+
+def test_ranges_are_known_although_runs_without_need_do_not_go_on() -> None:
+    found = pb.plan(2, rho=[1], policies=["adac-top-two"], **(SMALL | {"people": 60}))
+    for row in found.rows:
+        assert row.people_needed_low <= row.people_needed <= row.people_needed_high  # type: ignore[operator]
+
+
+def test_words_name_no_arm_as_the_best_one(small: pb.Plan) -> None:
+    assert "one arm, whichever it is, succeeds with probability 0.9 and all others with 0.5: the hardest" in small.note
+    assert "new" not in small.note + small.advice
+    assert "old" not in small.note + small.advice
+
+
+def test_a_summary_is_short_and_in_the_ledger(small: pb.Plan) -> None:
+    chosen = with_rows(small, rho_0_05=(0.2, 0.92), rho_0_5=(0.5, 0.99), rho_inf=(0.6, 1.0)).summary()
+    assert len(chosen) <= 13
+    assert chosen["recommended"] == "adac-top-two with rho = 0.05"
+    assert chosen["probability of a right verdict in time"] == "92.0%"
+    nothing = with_rows(small, rho_0_05=(0.2, 0.4), rho_0_5=(0.3, 0.5), rho_inf=(0.4, 0.6)).summary()
+    assert nothing["recommended"] == "none of those simulated"
+    agent = pb.Agent(pb.AdaCTopTwo(["new", "old"], pb.zCDP(0.5)), plan=chosen)
+    assert json.loads(agent.ledger.opening)["plan"] == chosen
+    assert "adac-top-two with rho = 0.05" in str(agent.statement())
 
 
 def test_page_and_picture_hold_everything(small: pb.Plan) -> None:
     page = replace(small, arms=("<b>new</b>", "old")).html()
-    assert "data:image/png;base64," in page
+    assert page.count("<svg") == 2
+    assert "<title>Plan of a trial" in page
+    assert "adac-top-two" in page
     assert "<b>new" not in page
-    assert "http" not in page
+    assert all(name in ("http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink") for name in ADDRESS.findall(page))
     assert small._repr_html_() == small.html()
-    assert len(small.plot().axes) == 3
+    seen = replace(small, rows=tuple(replace(row, curve=(0.0, 0.5)) for row in small.rows))
+    assert len(seen.plot().axes) == 3
+
+
+def test_curves_reach_what_is_needed_and_the_axis_goes_little_beyond(small: pb.Plan) -> None:
+    needed = [row.people_needed for row in small.rows if row.people_needed is not None]
+    assert small.axis[-1] == math.ceil(max(1.05 * max(needed), 1.1 * small.people))
+    for row in small.rows:
+        if row.people_needed is not None:
+            assert row.curve[small.axis.index(row.people_needed)] >= 0.9
+
+
+def test_labels_lie_beside_the_lines_and_a_panel_without_a_verdict_is_a_sentence(small: pb.Plan) -> None:
+    nothing = [replace(row, curve=(0.0,) * len(small.axis)) if row.policy == "adac-imed" else row for row in small.rows]
+    figure = replace(small, rows=tuple(nothing)).plot()
+    top_two, worse = figure.axes
+    words = " ".join(figure.get_suptitle().split())
+    assert words == f"adac-imed: none of the trials have a right verdict within {small.axis[-1]:,} people."
+    labels = {text.get_text(): text.xyann[0] for text in top_two.texts if text.arrow_patch is not None}  # type: ignore[attr-defined]
+    assert set(labels) == {"0.05", "0.5", "no privacy"}
+    assert min(labels.values()) > 1  # in parts of the panel: beyond its end
+    assert [text.get_text() for text in worse.texts] == ["adac-imed", "adac-top-two"]
 
 
 def test_without_the_extras_there_is_no_page(small: pb.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,15 +312,21 @@ def test_words_take_the_policy_with_fewer_people_on_worse_arms_where_both_reach(
 def test_words_say_what_would_do_where_nothing_does(small: pb.Plan) -> None:
     plan = with_rows(small, rho_0_05=(0.2, 0.4), rho_0_5=(0.3, 0.5), rho_inf=(0.4, 0.6))
     assert plan.recommended is None
-    assert "Nor would it be reached without privacy" in plan.advice
+    assert "Without privacy it is 60.0%: people are too few" in plan.advice
     assert "700 with rho = 0.05" in plan.advice
-    assert "about 0.67 for 250 people" in plan.advice  # 0.4 sqrt(700/250)
+    assert "would be found" not in plan.advice  # 0.5 + 0.4 sqrt(700/250) > 1
+    lower = replace(plan, means=(0.2, 0.6))
+    assert "With 250 people a difference of about 0.67 or more would be found; run the planner" in lower.advice
     private = with_rows(small, rho_0_05=(0.2, 0.4), rho_0_5=(0.3, 0.5), rho_inf=(0.4, 0.95))
-    assert "Without privacy it is 95.0%: a larger rho would do" in private.advice
+    assert "Without privacy it is 95.0%: a larger rho would be enough" in private.advice
     never = replace(plan, rows=tuple(replace(row, people_needed=None) for row in plan.rows))
     assert "More than 5,000 people would be needed" in never.advice
+    assert "would be found" not in never.advice
+    nothing = replace(plan, rows=tuple(replace(row, right=0.0, right_closed=0.0) for row in plan.rows))
+    assert "with each it is 0.0%, also with the closing release" in nothing.advice
+    assert "the best is" not in nothing.advice
     waiting = replace(plan, rows=tuple(replace(row, right_closed=0.93) for row in plan.rows))
-    assert "after the closing release, adac-imed with rho = 0.05" in waiting.advice
+    assert "after the closing release is soon enough, adac-imed with rho = 0.05" in waiting.advice
 
 
 def test_counts_are_short() -> None:
@@ -279,10 +347,11 @@ def test_counts_are_short() -> None:
         ({"gap": 0.6}, r"base_rate \+ gap must not exceed 1, got 0.5 \+ 0.6: .* smaller gap"),
         ({"base_rate": -0.1}, "base_rate"),
         ({"people": 0}, "people"),
+        ({"people": 4_000_000, "rewards_per_person": 3}, "people must be at most 3,333,333 with 3 rewards of each"),
         ({"rewards_per_person": 0}, "rewards_per_person"),
         ({"unit": "house"}, "unit must be"),
         ({"missing": 1.5}, "missing must be"),
-        ({"delay": -1}, "delay must be"),
+        ({"delay": -1}, "delay must be .* 3 weeks at 20 people a week are 60"),
         ({"delta": 1}, "delta must"),
         ({"policies": []}, "policies must name"),
         ({"policies": ["dp-ucb"]}, "policies of a plan are"),
@@ -302,7 +371,8 @@ def test_what_makes_no_sense_is_refused(arguments: dict[str, Any], words: str) -
 def test_means_of_ones_own() -> None:
     found = pb.plan(3, people=100, rho=[1], means=[0.9, 0.3, 0.4], runs=20, progress=False)
     assert found.gap == pytest.approx(0.5)
-    assert "arm 0 succeeds with probability 0.9, the others with 0.3, 0.4" in found.note
+    for number, rate in enumerate(("0.9", "0.3", "0.4")):
+        assert f"arm {number} succeeds with probability {rate}" in found.note
     assert "hardest" not in found.note
 
 
@@ -341,6 +411,8 @@ def test_command() -> None:
     ("words", "told"),
     [
         ("--gap 0.6", "base_rate + gap"),
+        ("--gap 15%", "must be a number such as 0.125"),
+        ("--missing 1/8", "must be a number such as 0.125"),
         ("--unit house", "--unit must be one of"),
         ("--dimension 3 --gap 0.2", "--gap is for fixed arms"),
         ("--dimension 3 --arms new,old", "--arms must be a number"),
@@ -352,3 +424,16 @@ def test_command_refuses(words: str, told: str) -> None:
     done = call_here("plan", *words.split())
     assert done.returncode == 2
     assert told in done.stderr
+
+
+def test_names_of_arms_reach_no_terminal_as_they_are() -> None:
+    names = ["A\x1b[2J\x07", "B\x1b[0m"]
+    found = pb.plan(arms=names, means=[0.2, 0.8], people=40, rho=[1], runs=2, progress=False)
+    assert "\x1b" not in str(found)
+    agent = pb.Agent(pb.AdaCTopTwo(arms=names, budget=pb.NoPrivacy()))
+    for _ in range(400):
+        decision = agent.ask()
+        agent.tell(decision, float(decision.action))
+    assert agent.verdict().action == 1
+    assert "\x1b" not in str(agent.verdict())
+    assert "\x1b" not in agent.statement().text

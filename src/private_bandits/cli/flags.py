@@ -25,6 +25,16 @@ DEFAULTS_ON_TABLE = "adac-oful,adac-oful-private"
 """Rewards are private; contexts as well."""
 SCALE, SCALE_ON_TABLE, SCALE_LATE, SCALE_VERDICT = ("1e7", "100"), ("1e4", "5"), ("1e4", "100"), ("1e5", "100")
 """Steps and runs: every step is played on a table, and where rewards are late or missing. A verdict falls sooner."""
+
+
+def decimal(text: str | float) -> float:
+    """Return the number that a flag stands for."""
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"must be a number such as 0.125, got {text!r}") from None
+
+
 Verdict = Annotated[
     float | None,
     typer.Option(
@@ -36,14 +46,16 @@ Verdict = Annotated[
 Delay = Annotated[
     str,
     typer.Option(
-        help="Finite: how many later decisions are made before a reward is told; geometric:100 is a random delay of "
-        "each reward, with that mean."
+        help="Finite: how many later decisions are made before a reward is told: 3 weeks at 20 people a week are 60; "
+        "geometric:100 is a random delay of each reward, with that mean."
     ),
 ]
 Missing = Annotated[
     float,
     typer.Option(
-        help="Finite: the probability that a reward never comes; its decision is given up when it would have been due."
+        parser=decimal,
+        metavar="FLOAT",
+        help="Finite: the probability that a reward never comes; its decision is given up when it would have been due.",
     ),
 ]
 Beta = Annotated[

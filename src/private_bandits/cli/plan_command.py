@@ -12,6 +12,7 @@ from private_bandits.cli.commands import Json, app
 from private_bandits.cli.flags import (
     check_new_file,
     check_one_of,
+    decimal,
     parse_number,
     parse_numbers,
     was_given,
@@ -31,15 +32,20 @@ ONLY_FINITE = (
 def plan(
     context: typer.Context,
     arms: Annotated[str, typer.Option(help="How many arms, or their names: new,old. With --dimension: actions.")] = "4",
-    gap: Annotated[float, typer.Option(help="The smallest difference that matters.")] = 0.1,
+    gap: Annotated[
+        float, typer.Option(parser=decimal, metavar="FLOAT", help="The smallest difference that matters.")
+    ] = 0.1,
     people: Annotated[str, typer.Option(help="How many will come.")] = "2000",
     rho: Annotated[
         str | None,
         typer.Option(
-            help="zCDP budgets; the twin without privacy is always there.", show_default="0.01,0.05,0.1,0.5,1"
+            help="zCDP budgets. The same trial without privacy is always simulated too.",
+            show_default="0.01,0.05,0.1,0.5,1",
         ),
     ] = None,
-    base_rate: Annotated[float, typer.Option(help="Success rate of all arms but the best.")] = 0.5,
+    base_rate: Annotated[
+        float, typer.Option(parser=decimal, metavar="FLOAT", help="Success rate of all arms but the best.")
+    ] = 0.5,
     means: Annotated[
         str | None,
         typer.Option(
@@ -48,11 +54,19 @@ def plan(
     ] = None,
     rewards_per_person: Annotated[int, typer.Option(help="Rewards that each person tells.")] = 1,
     unit: Annotated[str, typer.Option(help="What the budget is for: reward, or person.")] = "reward",
-    missing: Annotated[float, typer.Option(help="The probability that a reward never comes.")] = 0.0,
+    missing: Annotated[
+        float, typer.Option(parser=decimal, metavar="FLOAT", help="The probability that a reward never comes.")
+    ] = 0.0,
     delay: Annotated[
-        str, typer.Option(help="Later decisions before a reward is told; geometric:100 is a random delay.")
+        str,
+        typer.Option(
+            help="Later decisions before a reward is told: 3 weeks at 20 people a week are 60. geometric:100 is a "
+            "random delay."
+        ),
     ] = "0",
-    delta: Annotated[float, typer.Option(help="The failure probability of the verdict.")] = 0.05,
+    delta: Annotated[
+        float, typer.Option(parser=decimal, metavar="FLOAT", help="The failure probability of the verdict.")
+    ] = 0.05,
     policy: Annotated[str, typer.Option(help="From adac-imed, adac-top-two, adac-halving.")] = "adac-imed,adac-top-two",
     runs: Annotated[
         str | None, typer.Option(help="Simulated trials for each row.", show_default="1000; with --dimension 20")

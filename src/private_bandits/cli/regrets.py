@@ -61,7 +61,7 @@ def verdict_table(result: Simulation) -> Table:
     if any((verdicts.winners == NOBODY).any() for verdicts in result.verdicts.values()):
         table.caption += ". It did not fall in all runs: these numbers are of the faster ones. Raise --horizon"
     for row, policy in zip(result.summary(), result.policies.values(), strict=True):
-        shares = [f"{row[name]:.4g}" for name in ("verdict_share", "verdict_wrong")]
+        shares = [f"{100 * row[name]:.4g}%" for name in ("verdict_share", "verdict_wrong")]
         times = [short_number(row[name]) for name in TIMES.values()]
         table.add_row(row["policy"], short_budget(policy.budget), *shares, *times)
     return table

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from private_bandits.service.access import roles_for
-from private_bandits.service.problems import MEDIA_TYPE, PREFIX
+from private_bandits.protocol.access import roles_for
+from private_bandits.protocol.problems import MEDIA_TYPE, PREFIX
 
 BANDIT = "/v1/bandits/{bandit}"
 UNKNOWN_OUTCOME = "outcome-unknown"

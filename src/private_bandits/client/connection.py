@@ -8,12 +8,15 @@ import threading
 from collections.abc import Generator
 from urllib.parse import urlsplit
 
-import httpx2
-
 from private_bandits.client.calls import Answer, Call
 from private_bandits.client.keys import Keys
 from private_bandits.errors import AgentClosed, InvalidInput
+from private_bandits.loading import require
 from private_bandits.version import __version__
+
+require("Client", "service", "httpx2")
+
+import httpx2  # noqa: E402
 
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from private_bandits.errors import AccessRefused, InvalidInput
-from private_bandits.service.access import ANYONE, PERMISSIONS
+from private_bandits.protocol.access import ANYONE, PERMISSIONS
 
 ROLES = frozenset(role for one in PERMISSIONS for role in one.roles) - {ANYONE}
 _FORM = re.compile(r"[\x21-\x7e]{1,500}")

@@ -16,8 +16,8 @@ from private_bandits.errors import (
     PrivateBanditsError,
     ServiceFailed,
 )
-from private_bandits.service import problems
-from private_bandits.service.problems import BY_CLASS, PREFIX
+from private_bandits.protocol import problems
+from private_bandits.protocol.problems import BY_CLASS, PREFIX
 
 _OTHERS = (
     (problems.UNAUTHENTICATED, AccessRefused),

@@ -15,12 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from private_bandits.errors import PrivateBanditsError
-from private_bandits.service.access import ANYONE
-from private_bandits.service.draining import noticing_signals
-from private_bandits.service.envelope import Envelope
-from private_bandits.service.guarded import GuardedRoute
-from private_bandits.service.metrics import Metrics
-from private_bandits.service.problems import (
+from private_bandits.protocol.access import ANYONE
+from private_bandits.protocol.problems import (
     INVALID,
     MEDIA_TYPE,
     NOT_FOUND,
@@ -32,6 +28,10 @@ from private_bandits.service.problems import (
     places_of,
     problem_of,
 )
+from private_bandits.service.draining import noticing_signals
+from private_bandits.service.envelope import Envelope
+from private_bandits.service.guarded import GuardedRoute
+from private_bandits.service.metrics import Metrics
 from private_bandits.service.routes import auditing, deciding, health, keys, operating, reading, streaming
 from private_bandits.service.running import Service
 from private_bandits.service.settings import ServerSettings

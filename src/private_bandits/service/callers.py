@@ -7,8 +7,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+from private_bandits.protocol.problems import FORBIDDEN, TOO_MANY, UNAUTHENTICATED, Refused
 from private_bandits.service.keys import ApiKey, who_has
-from private_bandits.service.problems import FORBIDDEN, TOO_MANY, UNAUTHENTICATED, Refused
 from private_bandits.storage.sql.database import Database
 
 SECONDS = 1.0

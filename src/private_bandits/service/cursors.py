@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from private_bandits.service.problems import INVALID, Refused
+from private_bandits.protocol.problems import INVALID, Refused
 
 Cursor = Annotated[str | None, Query(max_length=100, description="Of the page before: its `next`.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many items at most.")]

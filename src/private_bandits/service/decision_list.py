@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from private_bandits.plain_data import csv_text
+from private_bandits.protocol.problems import HIDDEN, Refused
 from private_bandits.service.cursors import cursor_of
 from private_bandits.service.ids import DecisionIds
-from private_bandits.service.problems import HIDDEN, Refused
 from private_bandits.service.shapes import DecisionLine, DecisionList
 from private_bandits.service.snapshots import Facts
 from private_bandits.storage.sql.database import Database

@@ -11,9 +11,9 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
+from private_bandits.protocol.problems import INTERNAL, MEDIA_TYPE, TOO_LARGE, Problem
 from private_bandits.service.logs import ACCESS, FAILURES
 from private_bandits.service.metrics import Metrics
-from private_bandits.service.problems import INTERNAL, MEDIA_TYPE, TOO_LARGE, Problem
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]

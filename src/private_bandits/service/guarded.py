@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from private_bandits.service.access import ANYONE, roles_for
+from private_bandits.protocol.access import ANYONE, roles_for
 from private_bandits.service.callers import Callers
 from private_bandits.service.keys import ApiKey
 

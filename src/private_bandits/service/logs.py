@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from typing import Any
 
@@ -16,6 +17,10 @@ _OWN_WORDS = ("private_bandits", "uvicorn")
 """Loggers whose messages are fixed words. Of others only the name is written."""
 
 
+_PLACES = re.compile(r" \[?%[a-z]\]?")
+"""Places of values in a message. The values are not written."""
+
+
 class OneLine(logging.Formatter):
     """Formats an event as JSON. Of an exception it writes the class alone: frames and texts hold what was sent."""
 
@@ -26,7 +31,7 @@ class OneLine(logging.Formatter):
         line: dict[str, Any] = {
             "time": f"{at}.{int(record.msecs):03}Z",
             "level": record.levelname.lower(),
-            "event": str(record.msg).strip().partition("\n")[0] if fixed else record.name,
+            "event": _PLACES.sub("", str(record.msg)).strip().partition("\n")[0] if fixed else record.name,
         }
         line |= {name: value for name in FIELDS if (value := record.__dict__.get(name)) is not None}
         if record.exc_info and record.exc_info[0] is not None:

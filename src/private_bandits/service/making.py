@@ -8,8 +8,8 @@ from typing import Any
 from private_bandits.budget import BUDGETS, Budget, NoPrivacy
 from private_bandits.errors import BanditExists, DatabaseFailed, InvalidInput, OutcomeUnknown
 from private_bandits.policies import POLICIES, Policy
+from private_bandits.protocol.problems import NEVER_GIVES_UP, NO_PRIVACY, SETTINGS_REFUSED, Refused
 from private_bandits.service.creating import create
-from private_bandits.service.problems import NEVER_GIVES_UP, NO_PRIVACY, SETTINGS_REFUSED, Refused
 from private_bandits.service.shapes import BanditSent, PolicySent
 from private_bandits.storage.sql.database import Database
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
+from private_bandits.protocol.problems import NO_PRIVACY, Refused
 from private_bandits.service.operations import Operation
-from private_bandits.service.problems import NO_PRIVACY, Refused
 from private_bandits.service.running import Service
 
 

@@ -74,7 +74,7 @@ def _number(given: str, text: str) -> float:
 def _no_delay(given: Any) -> InvalidInput:
     return InvalidInput(
         "delay must be a whole number of decisions of at least 0 such as 100, or geometric:100 for random delays with "
-        f"that mean, got {given!r}"
+        f"that mean, got {given!r}. It counts decisions, whoever they are for: 3 weeks at 20 people a week are 60"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import textwrap
 import warnings
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from private_bandits.loading import require
 from private_bandits.palette import GREY, INK, Colour
-from private_bandits.picture_style import AXIS, GRID, LINES, STYLE, TICK, draw_line, spread_out
+from private_bandits.picture_style import AXIS, GRID, LINES, STYLE, TICK, draw_line, spread_out, svg_element
 from private_bandits.simulation.curve_panels import (
     LONG,
     PICTURE_NEEDS,
@@ -97,7 +96,7 @@ def svg_of(result: Simulation, width: float = WIDE) -> str:
         figure = draw(result, width, words=False)
         with mpl.rc_context(style | {"svg.hashsalt": f"private-bandits {width}"}):  # two pictures on a page
             figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return _recoloured(_trimmed(out.getvalue()), colours_of(result))
+    return svg_element(out.getvalue(), colours_of(result))
 
 
 def svg_image(result: Simulation) -> bytes:
@@ -115,24 +114,6 @@ def colours_of(result: Simulation) -> list[Colour]:
     """Return all colours of the picture, each once."""
     lines = (line.colour for panel in panels_of(result) for line in panel.lines)
     return list(dict.fromkeys([*SHARED, *lines]))
-
-
-def variable(colour: Colour) -> str:
-    """Return the name of the page's variable for a colour."""
-    return f"c{colour.light[1:]}"
-
-
-def _trimmed(text: str) -> str:
-    """Return the element alone: no document type, no metadata, no fixed size."""
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text[text.index("<svg") :], flags=re.DOTALL)
-    return re.sub(r' (width|height)="[\d.]+pt"', "", text, count=2)
-
-
-def _recoloured(text: str, colours: Sequence[Colour]) -> str:
-    """Replace colours within tags; a name that looks like a colour is text, and stays."""
-    names = {colour.light: f"var(--{variable(colour)})" for colour in colours}
-    pattern = re.compile("|".join(names))
-    return re.sub(r"<[^<>]+>", lambda tag: pattern.sub(lambda found: names[found[0]], tag[0]), text)
 
 
 def _height(panel: CurvePanel) -> float:

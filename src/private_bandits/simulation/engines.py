@@ -13,7 +13,7 @@ these alone: a subclass that changes what the engine does by itself is played on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -64,6 +64,7 @@ class Engine:
     steps: how many are simulated together, where memory grows with them; None: a block has `BLOCK` runs.
     shares_contexts: whether all policies of a run see the same contexts.
     in_threads: whether it is compiled code, which runs side by side in threads and is compiled only once there.
+    one_class: whether all policies that it simulates together have to be of one class.
     """
 
     load: Callable[[], Any]
@@ -72,6 +73,11 @@ class Engine:
     steps: int | None = None
     shares_contexts: bool = False
     in_threads: bool = False
+    one_class: bool = False
+
+    def group_of(self, policy: Policy[Any]) -> Hashable:
+        """Return a key: policies that have the same one are simulated together."""
+        return self, type(policy) if self.one_class else None
 
     def block_size(self, horizon: int) -> int:
         """Runs in a block; the same whatever the number of processes, as streams of random numbers belong to blocks."""
@@ -217,7 +223,7 @@ ONE_BY_ONE = Engine(_steps, seconds_a_step=2e-4)
 """Runs any policy with a list of actions, one decision at a time. The oracle of the fast ones."""
 LATE = Engine(_late_steps, seconds_a_step=1e-5, steps=LATE_STEPS)
 """The same where rewards are late or missing."""
-LATE_TOGETHER = Engine(_late, seconds_a_step=4e-7, steps=TOGETHER)
+LATE_TOGETHER = Engine(_late, seconds_a_step=4e-7, steps=TOGETHER, one_class=True)
 """The same for policies whose choices are known, all runs at once."""
 CONTEXTS_ONE_BY_ONE = Engine(_contextual_steps, seconds_a_step=2e-4, steps=SLOW_STEPS, shares_contexts=True)
 """The same for policies whose actions change."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from private_bandits.arrays import Floats, Integers
 from private_bandits.environments import FiniteEnvironment
+from private_bandits.errors import InvalidInput
 from private_bandits.mechanism.factor import INDEPENDENT
 from private_bandits.policies.doubling import IndexPolicy
 from private_bandits.policies.evidence import Evidence
@@ -93,6 +94,19 @@ class Runs(ABC):
     def evidence(self, rows: Integers) -> Evidence:
         """What the releases of these runs say of each arm, [arm, run]: for verdicts."""
         raise NotImplementedError(f"{type(self).__name__} draws no verdicts")
+
+
+def class_of(policies: Sequence[Any]) -> type:
+    """Return the class of all of these policies.
+
+    Raises:
+        InvalidInput: They are of several: runs that choose by one class's rule would play the others wrongly.
+    """
+    classes = {type(policy): None for policy in policies}
+    if len(classes) != 1:
+        names = ", ".join(found.__name__ for found in classes)
+        raise InvalidInput(f"these runs are of one class of policies, got {names}: simulate each class by itself")
+    return next(iter(classes))
 
 
 class LastReleases(Runs):

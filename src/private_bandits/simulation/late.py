@@ -17,7 +17,7 @@ from private_bandits.policies import AdaCHalving, AdaCIMED, AdaCTopTwo, AdaCUCB
 from private_bandits.progress import Report
 from private_bandits.simulation.arrivals import TrialWorld
 from private_bandits.simulation.due import CHUNK, DueDecisions, Told
-from private_bandits.simulation.finite import Runs
+from private_bandits.simulation.finite import Runs, class_of
 from private_bandits.simulation.late_choices import Choices, HalvingChoices, ImedChoices, TopTwoChoices, UcbChoices
 from private_bandits.simulation.simulated_noise import noise_draws
 from private_bandits.simulation.verdicts import Watch
@@ -47,7 +47,7 @@ class LateRuns:
         generators: Sequence[np.random.Generator],
         told_until: float | None = None,
     ) -> None:
-        self.choices = CHOICES[type(policies[0])](policies, world.environment, horizon, runs, generators)
+        self.choices = CHOICES[class_of(policies)](policies, world.environment, horizon, runs, generators)
         self.time, self.sizes = 0, [runs] * len(policies)
         self.run = np.arange(sum(self.sizes))
         self.watch = None if world.verdict is None else Watch(world.verdict, len(self.run))

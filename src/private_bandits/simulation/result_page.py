@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from private_bandits.pages import render
-from private_bandits.simulation.curve_figure import NARROW, WIDE, colours_of, svg_image, svg_of, variable
+from private_bandits.picture_style import variable
+from private_bandits.simulation.curve_figure import NARROW, WIDE, colours_of, svg_image, svg_of
 from private_bandits.simulation.curve_panels import note_of, panels_of, reading_of, short_name, title_of
 from private_bandits.simulation.in_words import counted, percent, result_of, short_budget, short_number
 from private_bandits.version import __version__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -228,11 +228,11 @@ def simulate(
     before the clock starts. A contextual policy of your own is played one step at a time, and so is every policy on a
     labelled table (`Labelled`): some thousand a second.
 
-    delay: how many later decisions are made before a reward is told; "geometric:100" is a random delay with that mean,
-    of each reward's own. missing: the probability that a reward never comes, whatever it is. Its decision is given up
-    when the reward would have been due. Regret counts every decision. Both are for finite arms; with either of them
-    every decision is played: for AdaC-IMED, AdaC-TopTwo, AdaC-Halving and AdaC-UCB of all runs at once, for other
-    policies by an `Agent`, a hundred thousand a second at most.
+    delay: how many later decisions are made before a reward is told: 3 weeks at 20 people a week are 60.
+    "geometric:100" is a random delay with that mean, of each reward's own. missing: the probability that a reward never
+    comes, whatever it is. Its decision is given up when the reward would have been due. Regret counts every decision.
+    Both are for finite arms; with either of them every decision is played: for AdaC-IMED, AdaC-TopTwo, AdaC-Halving and
+    AdaC-UCB of all runs at once, for other policies by an `Agent`, a hundred thousand a second at most.
 
     verdict: the delta of verdicts that are looked for after every release, for finite arms: `Simulation.verdicts` says
     when the first one of each run fell, and on which arm. Runs go on to the horizon.
@@ -283,12 +283,12 @@ def tasks_for(
     arrivals: Arrivals = PROMPT,
     verdict: float | None = None,
 ) -> list[Task]:
-    """The simulation as tasks, one for each engine."""
+    """The simulation as tasks, one for each group of policies that an engine simulates together."""
     _check_policies(policies, environment)
     world = world_with(arrivals, verdict, environment, policies)
-    groups: dict[Engine, dict[str, Policy[Any]]] = {}
+    groups: dict[Hashable, dict[str, Policy[Any]]] = {}
     for name, policy in policies.items():
-        groups.setdefault(engine_for(policy, world), {})[name] = policy
+        groups.setdefault(engine_for(policy, world).group_of(policy), {})[name] = policy
     return [Task(group, world, horizon, checkpoints, seed) for group in groups.values()]
 
 
@@ -298,7 +298,9 @@ Block = tuple[int, int]
 
 @dataclass(frozen=True)
 class Task:
-    """The policies of one engine: a block of runs is a pure function of the settings, whoever computes it.
+    """Policies that one engine simulates together.
+
+    A block of runs is a pure function of the settings, whoever computes it.
 
     What a policy's regrets are does not depend on the other policies.
     """

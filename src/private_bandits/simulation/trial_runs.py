@@ -17,6 +17,7 @@ from private_bandits.progress import Report
 from private_bandits.simulation.arrivals import Arrivals, TrialWorld
 from private_bandits.simulation.closings import Ends, close
 from private_bandits.simulation.due import CHUNK
+from private_bandits.simulation.finite import class_of
 from private_bandits.simulation.halving import HalvingRuns
 from private_bandits.simulation.imed import ImedRuns
 from private_bandits.simulation.late import LateRuns
@@ -116,7 +117,7 @@ def prompt_trials(
 ) -> list[TrialRuns]:
     """Play trials in which every reward is in time, an episode at a time."""
     noted = _Course(policies, world, course, runs, seed)
-    state = TRIED[type(policies[0])](policies, world, course.limit, runs, noted.generators)
+    state = TRIED[class_of(policies)](policies, world, course.limit, runs, noted.generators)
     watch, arms = state.watch, len(noted.plays)
     assert watch is not None
     number = 0

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len, chop_cells
 
+from private_bandits.plain_data import printable
 from private_bandits.statement.chapter import Chapter
 from private_bandits.statement.facts import Facts
 from private_bandits.statement.flow import groups, sum_of
@@ -123,7 +124,7 @@ def wrapped(text: str, width: int) -> list[str]:
     ['a long', 'word:', 'abcdefgh', 'ijkl']
     """
     lines, line = [], ""
-    for word in text.split():
+    for word in map(printable, text.split()):
         longer = f"{line} {word}" if line else word
         if cell_len(longer) <= width:
             line = longer

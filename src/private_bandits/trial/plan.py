@@ -43,6 +43,8 @@ SECONDS_A_DECISION, SECONDS_A_STEP = 8e-7, 8e-4
 LONG = 60.0
 """Seconds that are announced."""
 POINTS = 80
+MOST_DECISIONS = 10**7
+"""Of one trial: people times their rewards."""
 
 
 def plan(
@@ -77,10 +79,11 @@ def plan(
         rewards_per_person: How many rewards each person tells, of as many decisions.
         unit: What the budget is for: a reward, or all rewards of a person.
         missing: The probability that a reward never comes.
-        delay: How many later decisions are made before a reward is told; "geometric:100" is a random delay.
+        delay: How many later decisions are made before a reward is told: 3 weeks at 20 people a week are 60 (times
+            the rewards of each person). "geometric:100" is a random delay.
         delta: The failure probability of the verdict.
         policies: Names of policies: adac-imed, adac-top-two, adac-halving.
-        rho: zCDP budgets. A twin without privacy is always there to compare with.
+        rho: zCDP budgets. The same trial without privacy is always simulated too, for comparison.
         means: Success rates of a case of your own, in place of gap and base_rate.
         runs: Simulated trials for each row.
         seed: Of the simulation.
@@ -99,7 +102,10 @@ def plan(
     people, runs = large_number("people", people), large_number("runs", runs, least=2)
     each, arrivals = large_number("rewards_per_person", rewards_per_person, most=1e6), Arrivals.of(delay, missing)
     seed, delta = large_number("seed", seed, least=0), check_probability("delta", delta)
-    decisions = large_number("people times rewards_per_person", people * each, most=1e7)
+    decisions = people * each
+    if decisions > MOST_DECISIONS:
+        of_each = f" with {each:,} rewards of each person" if each > 1 else ""
+        raise InvalidInput(f"people must be at most {MOST_DECISIONS // each:,}{of_each}, got {people:,}")
     limit = people * (LONGEST if arrivals.prompt else LONGEST_LATE)
     expected = max(1, int(decisions * (1 - arrivals.missing)))
     options = {"n_arms": len(names), "delta": delta, "rewards": expected}
@@ -109,14 +115,15 @@ def plan(
         _announce(len(asked), len(asked[0]) * runs, decisions, arrivals)
     with progress_bar("planning", enabled=progress) as report:
         found = _simulated(asked, rates, arrivals, (delta, decisions, limit * each, runs, seed), report)
-    axis = _axis([result for _, result in found], people, each)
+    best = int(np.argmax(rates))
+    axis = _axis([_needed(result, best, decisions, each)[0] for _, result in found], people)
     rows = _rows(found, rates, (people, each, delta, limit), axis)
     smallest = float(gap) if means is None else float(max(rates) - sorted(rates)[-2])
     world = {"arms": names, "means": rates, "gap": smallest, "people": people, "rewards_per_person": each, "unit": unit}
     late = {"missing": arrivals.missing, "delay": arrivals.delay.plain}
     course = {"delta": delta, "runs": runs, "seed": seed, "limit": limit}
     seconds = time.perf_counter() - started
-    return Plan(**world, **late, **course, rows=rows, axis=axis, seconds=seconds)  # type: ignore[arg-type]
+    return Plan(**world, **late, **course, rows=rows, axis=axis, seconds=seconds, own_means=means is not None)  # type: ignore[arg-type]
 
 
 Asked = list[list[Settings]]
@@ -203,7 +210,8 @@ def _simulated(
     from private_bandits.simulation.trial_runs import Course, trials
 
     delta, decisions, limit, runs, seed = course
-    length = Course(delta, decisions, limit, TARGET, GOING_ON)
+    went_on = runs if arrivals.prompt else min(runs, GOING_ON)
+    length = Course(delta, decisions, limit, min(1.0, TARGET + (_spread(went_on) + 1) / went_on), GOING_ON)
     found: Found = []
     for number, group in enumerate(asked):
         played: list[Policy[Any]] = [run_policy_of(settings) for settings in group]
@@ -221,13 +229,18 @@ def _right_times(result: TrialRuns, best: int, runs: int) -> Floats:
     return np.where((winners == best) & np.isfinite(times), times, np.inf)
 
 
+def _spread(runs: int) -> float:
+    """Return how far the number of right verdicts by a time is from its mean of 90%, but with probability 5%."""
+    return 1.96 * math.sqrt(runs * TARGET * (1 - TARGET))
+
+
 def _needed(result: TrialRuns, best: int, decisions: int, each: int) -> list[int | None]:
     """Return the people for a right verdict with probability 90%, and the ends of an interval for their number."""
     everyone = len(result.closed)
     in_time = float((_right_times(result, best, everyone) <= decisions).mean())
     runs = everyone if in_time >= TARGET else result.went_on
     times = np.sort(_right_times(result, best, runs))
-    spread = 1.96 * math.sqrt(runs * TARGET * (1 - TARGET))
+    spread = _spread(runs)
     found: list[int | None] = []
     for rank in (TARGET * runs, TARGET * runs - spread, TARGET * runs + spread):
         place = min(max(math.ceil(rank - 1e-9), 1), runs) - 1
@@ -236,12 +249,12 @@ def _needed(result: TrialRuns, best: int, decisions: int, each: int) -> list[int
     return found
 
 
-def _axis(results: Sequence[TrialRuns], people: int, each: int) -> tuple[int, ...]:
-    """Return numbers of people up to somewhat beyond those planned, or those that a right verdict needs."""
-    times = np.concatenate([result.found[: result.went_on, 0] for result in results])
-    last = np.quantile(times[np.isfinite(times)], 0.95) / each if np.isfinite(times).any() else 0.0
-    most = math.ceil(min(max(1.5 * people, last), 5 * people))
-    return tuple(int(point) for point in np.unique(np.linspace(0, most, POINTS).round().astype(int)))
+def _axis(needed: Sequence[int | None], people: int) -> tuple[int, ...]:
+    """Return numbers of people for the curves: up to somewhat beyond the largest that is needed, and each of these."""
+    known = [number for number in needed if number is not None]
+    most = math.ceil(max(1.05 * max(known), 1.1 * people) if known else 1.5 * people)
+    even = np.linspace(0, most, POINTS).round().astype(int)
+    return tuple(int(point) for point in np.unique([*even, *known]))
 
 
 def _curve(result: TrialRuns, best: int, known: int, axis: Sequence[int], people: int, each: int) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from private_bandits.budget import zCDP
 from private_bandits.guarantee import guessed_right
@@ -17,17 +17,49 @@ if TYPE_CHECKING:
 
 def note(plan: Plan) -> str:
     """Say what was simulated."""
-    last = f"{plan.arms[plan.means.index(max(plan.means))]} succeeds with probability {max(plan.means):g}"
-    others = sorted({mean for mean in plan.means if mean < max(plan.means)})
-    rest = f"every other arm with {others[0]:g}" if len(others) == 1 else "the others with " + _listed(others)
     each = "" if plan.rewards_per_person == 1 else f" with {plan.rewards_per_person} rewards each"
     late = str(Arrivals.of(plan.delay, plan.missing))
-    hardest = ": the hardest case that matters" if len(others) == 1 else ""
     return (
-        f"{plan.people:,} people{each}, {len(plan.arms)} arms; {last}, {rest}{hardest}. "
+        f"{plan.people:,} people{each}, {len(plan.arms)} arms. {_rates(plan)} "
         f"Verdicts with delta = {plan.delta:g}, looked for all the time"
         + (f"; {late}" if late else "")
         + f". The budget is for {_unit(plan)}. {plan.runs:,} simulated trials for each row."
+    )
+
+
+def summary(plan: Plan) -> dict[str, Any]:
+    """Return what was asked and what is recommended, in a few plain entries."""
+    chosen, late = plan.recommended, str(Arrivals.of(plan.delay, plan.missing))
+    found: dict[str, Any] = {
+        "arms": list(plan.arms),
+        "people": plan.people,
+        "success rates simulated": list(plan.means),
+        "smallest difference to find": plan.gap,
+        **({"rewards of each person": plan.rewards_per_person} if plan.rewards_per_person > 1 else {}),
+        **({"late or missing": late} if late else {}),
+        "the budget is for": _unit(plan),
+        "failure probability of a verdict (delta)": plan.delta,
+        "policies simulated": list(dict.fromkeys(row.policy for row in plan.rows)),
+        "rho simulated": sorted({row.rho for row in plan.rows if row.private}),
+        "recommended": "none of those simulated",
+    }
+    if chosen is not None:
+        found |= {
+            "recommended": f"{chosen.policy} with rho = {chosen.rho:g}",
+            "probability of a right verdict in time": _share(chosen.right),
+            "the same with the closing release": _share(chosen.right_closed),
+        }
+    return found | {"simulated trials": plan.runs, "seed of the simulation": plan.seed}
+
+
+def _rates(plan: Plan) -> str:
+    """Say how often arms succeed. They have names only if each was given its own rate."""
+    if plan.own_means:
+        rates = (f"{name} succeeds with probability {rate:g}" for name, rate in zip(plan.arms, plan.means, strict=True))
+        return f"In the simulation {_listed(list(rates))}."
+    return (
+        f"In the simulation one arm, whichever it is, succeeds with probability {max(plan.means):g} and all others "
+        f"with {min(plan.means):g}: the hardest case that matters."
     )
 
 
@@ -60,10 +92,10 @@ def _take(plan: Plan, chosen: PlanRow) -> str:
         )
     words += [_odds(plan, chosen), *_if_one_can_wait(plan, chosen.rho)]
     if not smaller:
-        words.append("A smaller rho may do as well: ask for some.")
+        words.append("A smaller rho may be enough too; run the planner with smaller ones to check.")
     close = abs(chosen.right - TARGET) < 2 * chosen.right_stderr
     if close:
-        words.append("This is within the error of the simulation: more runs, or a few more people, make it sure.")
+        words.append("This is within the error of the simulation; run the planner with more runs to be sure.")
     return " ".join(words)
 
 
@@ -74,8 +106,8 @@ def _if_one_can_wait(plan: Plan, below: float) -> list[str]:
         return []
     row = min(later, key=lambda found: (found.rho, found.worse))
     return [
-        f"If it is enough to know after the closing release, {row.policy} with rho = {row.rho:g} does as well: "
-        f"{_share(row.right_closed)} by then."
+        f"If a verdict after the closing release is soon enough, {row.policy} with rho = {row.rho:g} will do: a right "
+        f"verdict by then has a probability of {_share(row.right_closed)}."
     ]
 
 
@@ -87,7 +119,8 @@ def _needed(plan: Plan, row: PlanRow) -> str:
 def _odds(plan: Plan, row: PlanRow) -> str:
     words = (
         f"With rho = {row.rho:g}, whoever knows everything else and guesses {_unit(plan)}, of two possibilities that "
-        f"are equally likely, is right {_share(row.guessed_right)} of the time; a coin is right 50%."
+        f"are equally likely, is right {_share(row.guessed_right)} of the time; who knows nothing is "
+        "right 50% of the time."
     )
     if plan.unit == "reward" and plan.rewards_per_person > 1:
         of_person = guessed_right(zCDP(row.rho), row.rho * plan.rewards_per_person**2)
@@ -98,42 +131,53 @@ def _odds(plan: Plan, row: PlanRow) -> str:
 def _too_few(plan: Plan) -> str:
     private = [row for row in plan.rows if row.private]
     twins = [row for row in plan.rows if not row.private]
-    best = max(private or twins, key=lambda row: row.right)
-    words = [
-        f"None of these gives a right verdict in time with a probability of {TARGET:.0%}: the best is {best.policy}"
-        + (f" with rho = {best.rho:g}" if best.private else " without privacy")
-        + f", with {_share(best.right)}, and {_share(best.right_closed)} with the closing release."
-    ]
     twin = max(twins, key=lambda row: row.right)
+    words = [_best_of(private or twins)]
     if twin.reaches:
-        words.append(f"Without privacy it is {_share(twin.right)}: a larger rho would do, if you can answer for it.")
+        words.append(f"Without privacy it is {_share(twin.right)}: a larger rho would be enough.")
+    elif private:
+        words.append(f"Without privacy it is {_share(twin.right)}: people are too few for this gap.")
     else:
-        words.append(
-            f"Nor would it be reached without privacy ({_share(twin.right)}): people are too few for this gap."
-        )
+        words.append("People are too few for this gap.")
     return " ".join([*words, *_if_one_can_wait(plan, math.inf), *_what_would(plan, private or twins)])
 
 
+def _best_of(rows: Sequence[PlanRow]) -> str:
+    """Say that no row reaches the target, and which one is nearest, unless none comes anywhere near."""
+    best = max(rows, key=lambda row: (row.right, row.right_closed))
+    words = f"None of these gives a right verdict in time with a probability of {TARGET:.0%}"
+    closed = max(row.right_closed for row in rows)
+    if _share(best.right) == _share(closed) == _share(0.0):
+        return f"{words}: with each it is {_share(0.0)}, also with the closing release."
+    level = f"with rho = {best.rho:g}" if best.private else "without privacy"
+    return (
+        f"{words}: the best is {best.policy} {level}, with {_share(best.right)}, and {_share(best.right_closed)} with "
+        "the closing release."
+    )
+
+
 def _what_would(plan: Plan, rows: Sequence[PlanRow]) -> list[str]:
-    """Say how many people would be enough, and for which gap these are."""
+    """Say how many people would be enough, and which gap these would find. Evidence grows as people times gap^2."""
     enough = [row for row in rows if row.people_needed is not None]
     if not enough:
         least = plan.gap * math.sqrt(plan.limit / plan.people)
-        return [
-            f"More than {plan.limit:,} people would be needed for a gap of {plan.gap:g}. The evidence grows about with "
-            f"people times the gap squared, so that the gap would have to be more than {least:.2g}: plan for that one."
-        ]
-    words = []
+        words = [f"More than {plan.limit:,} people would be needed for a difference of {plan.gap:g}."]
+        return [*words, *_larger_gap(plan, least, f"only a difference of more than {least:.2g}")]
+    parts = []
     for rho in sorted({row.rho for row in enough}):
         row = min((row for row in enough if row.rho == rho), key=lambda row: row.people_needed or 0)
         level = f"rho = {rho:g}" if row.private else "no privacy"
-        words.append(f"{row.people_needed:,} with {level} ({row.policy})")
-    fewest = min(row.people_needed or plan.limit for row in enough)
-    gap = plan.gap * math.sqrt(fewest / plan.people)
-    return [
-        f"People who would be enough: {_listed(words, '; ')}. Or a larger gap: about {gap:.2g} for {plan.people:,} "
-        "people, as the evidence grows about with people times the gap squared. Plan for it to see."
-    ]
+        parts.append(f"{row.people_needed:,} with {level} ({row.policy})")
+    gap = plan.gap * math.sqrt(min(row.people_needed or plan.limit for row in enough) / plan.people)
+    words = [f"So many people would be enough: {_listed(parts, '; ')}."]
+    return [*words, *_larger_gap(plan, gap, f"a difference of about {gap:.2g} or more")]
+
+
+def _larger_gap(plan: Plan, gap: float, difference: str) -> list[str]:
+    """Say which difference would be found, if there is room for it above the other arms."""
+    if max(plan.means) - plan.gap + gap > 1:
+        return []
+    return [f"With {plan.people:,} people {difference} would be found; run the planner with that gap to check."]
 
 
 def _unit(plan: Plan) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from private_bandits.loading import require
+from private_bandits.palette import GREY, INK, Colour
+from private_bandits.picture_style import AXIS, GRID, LINES, STYLE, spread_out, svg_element
 from private_bandits.trial.planned import TARGET
 
 if TYPE_CHECKING:
@@ -15,111 +16,140 @@ if TYPE_CHECKING:
 
     from private_bandits.trial.planned import Plan, PlanRow
 
-COLOURS = ("#f0a35e", "#d9705a", "#b3456c", "#7b2f7f", "#3f2a7a", "#1c1a5e")
+COLOURS = (
+    Colour("#d9822b", "#e09a4f"),
+    Colour("#d0604a", "#ee8570"),
+    Colour("#b3456c", "#ee86ae"),
+    Colour("#7b2f7f", "#d99be0"),
+    Colour("#4a3391", "#b7a6ff"),
+    Colour("#1c1a5e", "#cfd6ff"),
+)
 """From little budget to much: even in lightness, and readable by the colour-blind."""
-INK, GREY, GRID = "#202124", "#5f6368", "#e3e5e8"
-DASHES = ("-", (0, (5, 2)), (0, (1.2, 1.5)))
-STEP = 0.055
+SHARED = (INK, GREY, GRID, AXIS)
+DASHES = ("solid", "dash", "dot")
+STEP = 0.06
 """How far labels are kept apart, in parts of the height."""
+SEEN = 0.02
+"""A share of right verdicts that can be seen in the picture: with less, a sentence says what there is."""
+WIDE, NARROW = (4.4, 3.9), (4.8, 3.3)
+"""Inches of a panel: side by side, and for a phone one below the other."""
 
 
-def picture(plan: Plan) -> Figure:
-    """Return the picture: a panel for each policy, and one of decisions for worse arms."""
+def picture(plan: Plan, *, narrow: bool = False) -> Figure:
+    """Return the picture: a panel for each policy with verdicts, and one of decisions for worse arms.
+
+    narrow: Whether panels are below each other, for a phone.
+    """
     require("a picture of a plan", "pictures", "matplotlib")
+    import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     policies = list(dict.fromkeys(row.policy for row in plan.rows))
-    figure = Figure(figsize=(4.4 * (len(policies) + 1), 3.9), layout="constrained", facecolor="white")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(1, len(policies) + 1, squeeze=False)[0]
-    for panel, policy in zip(panels, policies, strict=False):
-        _curves(panel, plan, policy)
-    _worse(panels[-1], plan, policies)
+    most = {policy: max(row.curve[-1] for row in plan.rows if row.policy == policy) for policy in policies}
+    seen = [policy for policy in policies if most[policy] >= SEEN]
+    across, down = (1, len(seen) + 1) if narrow else (len(seen) + 1, 1)
+    width, height = NARROW if narrow else WIDE
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(width * across, height * down), layout="constrained", facecolor="white")
+        FigureCanvasAgg(figure)
+        panels = figure.subplots(down, across, squeeze=False).ravel()
+        for panel, policy in zip(panels, seen, strict=False):
+            _curves(panel, plan, policy)
+        _worse(panels[-1], plan, policies)
+        words = [_too_few(plan, policy, most[policy]) for policy in policies if policy not in seen]
+        if words:
+            figure.suptitle("\n".join(words), x=0.01, ha="left", fontsize=9, color=GREY.light)
     return figure
 
 
-def inline(plan: Plan) -> str:
-    """Return the picture as an address that holds it: a page loads nothing from outside."""
-    data = io.BytesIO()
-    picture(plan).savefig(data, format="png", dpi=110, metadata={"Software": None})
-    return "data:image/png;base64," + base64.b64encode(data.getvalue()).decode()
+def _too_few(plan: Plan, policy: str, most: float) -> str:
+    share = f"at most {100 * most:.1f}%" if most else "none"
+    return f"{policy}: {share} of the trials\nhave a right verdict within {plan.axis[-1]:,} people."
+
+
+def svg_of(plan: Plan, *, narrow: bool = False) -> str:
+    """Return the picture as an element of a page, whose variables are its colours (`colours_of`)."""
+    require("a picture of a plan", "pictures", "matplotlib")
+    import matplotlib as mpl
+
+    words: dict[Any, Any] = {"svg.fonttype": "none", "font.family": ["DejaVu Sans", "sans-serif"]}
+    out = io.StringIO()
+    with mpl.rc_context(STYLE | words | {"svg.hashsalt": f"plan {narrow}"}):  # two pictures on a page
+        figure = picture(plan, narrow=narrow)
+        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return svg_element(out.getvalue(), colours_of())
+
+
+def colours_of() -> list[Colour]:
+    """Return all colours of the picture."""
+    return [*SHARED, *COLOURS]
 
 
 def _colour(plan: Plan, row: PlanRow) -> str:
     levels = sorted({other.rho for other in plan.rows if other.private})
     if not row.private:
-        return INK
+        return INK.light
     place = levels.index(row.rho) / max(1, len(levels) - 1)
-    return COLOURS[round(place * (len(COLOURS) - 1))]
-
-
-def _dress(panel: Axes, title: str, below: str) -> None:
-    panel.set_title(title, loc="left", fontsize=10, fontweight="bold", color=INK)
-    panel.set_xlabel(below, color=GREY)
-    panel.grid(color=GRID, linewidth=0.8)
-    panel.set_axisbelow(True)
-    panel.tick_params(colors=GREY)
-    for name, spine in panel.spines.items():
-        spine.set_visible(name in ("left", "bottom"))
-        spine.set_color("#9aa0a6")
+    return COLOURS[round(place * (len(COLOURS) - 1))].light
 
 
 def _curves(panel: Axes, plan: Plan, policy: str) -> None:
-    """The probability of a right verdict over people, a line for each rho, each with its label at its end."""
-    _dress(panel, f"Right verdict, {policy}", "people")
-    panel.set_xlim(0, plan.axis[-1] * 1.3)
+    """The probability of a right verdict over people, a line for each rho, each with its label beside the panel."""
+    panel.set_title(f"Right verdict, {policy}", pad=18, color=INK.light)
+    last = plan.axis[-1]
+    panel.set_xlabel("people")
+    panel.set_xlim(0, last)
     panel.set_ylim(0, 1.02)
+    panel.set_yticks([0, 0.2, 0.4, 0.6, 0.8, TARGET, 1])
     panel.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f}%")
-    panel.axhline(TARGET, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
-    panel.axvline(plan.people, color=GREY, linewidth=1)
+    panel.locator_params(axis="x", nbins=5)
+    panel.xaxis.set_major_formatter(lambda people, _: f"{people:,.0f}")
+    panel.axhline(TARGET, color=GREY.light, linewidth=1, linestyle=(0, (4, 3)))
+    panel.axvline(plan.people, color=GREY.light, linewidth=1)
     panel.annotate(
-        f"{plan.people:,} planned", (plan.people, 0.45), (-3, 0), textcoords="offset points", va="center", ha="right",
-        rotation=90, color=GREY, fontsize=8,
+        f"{plan.people:,} planned", (plan.people, 1), (0, 3), xycoords=("data", "axes fraction"),
+        textcoords="offset points", ha="center", va="bottom", color=GREY.light, fontsize=8,
     )  # fmt: skip
-    rows = [row for row in plan.rows if row.policy == policy]
-    ends = []
-    for row in rows:
-        people = plan.axis[: len(row.curve)]
-        panel.plot(people, row.curve, color=_colour(plan, row), linewidth=1.8)
-        ends.append((row.curve[-1], people[-1], row))
-    ends.sort(key=lambda end: end[0])
-    for (share, last, row), height in zip(ends, _apart([share for share, _, _ in ends]), strict=True):
-        label = f"{row.rho:.3g}" if row.private else "no privacy"
-        place = {"xytext": (last + 0.02 * plan.axis[-1], height), "va": "center", "fontsize": 8}
-        panel.annotate(label, (last, share), color=_colour(plan, row), annotation_clip=False, **place)  # type: ignore[arg-type]
+    # Labels are in the order of the lines: from the one that is last at 90% to the first.
+    rows = sorted((row for row in plan.rows if row.policy == policy), key=lambda row: (_end(row), -len(row.curve)))
+    heights = spread_out([_end(row) for row in rows], STEP, 0, 1)
+    for row, height in zip(rows, heights, strict=True):
+        colour, people = _colour(plan, row), plan.axis[: len(row.curve)]
+        panel.plot(people, row.curve, color=colour, linewidth=1.8)
+        # A curve may end before the panel does: a thin line leads to its label.
+        panel.plot([people[-1], last], [row.curve[-1]] * 2, color=colour, linewidth=0.6, linestyle=LINES["dot"])
+        _label(panel, f"{row.rho:.3g}" if row.private else "no privacy", row.curve[-1], height, colour)
 
 
-def _apart(heights: list[float]) -> list[float]:
-    """Return heights of labels that are far enough apart and within the panel, for rising heights."""
-    found, most = list(heights), 1.0
-    for place in range(1, len(found)):
-        found[place] = max(found[place], found[place - 1] + STEP)
-    for place in reversed(range(len(found))):
-        found[place] = most = min(found[place], most)
-        most -= STEP
-    return found
+def _end(row: PlanRow) -> float:
+    return min(row.curve[-1], TARGET)
 
 
 def _worse(panel: Axes, plan: Plan, policies: list[str]) -> None:
-    """Decisions for worse arms over rho; the twin without privacy as a level line."""
-    _dress(panel, "Decisions for worse arms", "rho")
-    for number, policy in enumerate(policies):
-        rows = [row for row in plan.rows if row.policy == policy]
-        private = [row for row in rows if row.private]
-        twin = next(row for row in rows if not row.private)
-        dash = DASHES[number % len(DASHES)]
-        if private:
-            panel.plot([row.rho for row in private], [row.worse for row in private], color=COLOURS[3], linestyle=dash,
-                       marker="o", markersize=4)  # fmt: skip
-            panel.set_xscale("log")
-            panel.set_xticks([row.rho for row in private], [f"{row.rho:.3g}" for row in private])
-            panel.minorticks_off()
-            panel.annotate(policy, (private[0].rho, private[0].worse), (4, 6), textcoords="offset points", fontsize=8,
-                           color=COLOURS[3])  # fmt: skip
-        panel.axhline(twin.worse, color=INK, linewidth=1, linestyle=dash)
-        panel.annotate(
-            "no privacy", (0.5, twin.worse), (0, -3), xycoords=("axes fraction", "data"), textcoords="offset points",
-            fontsize=8, color=INK, ha="center", va="top",
-        )  # fmt: skip
-    panel.set_ylim(0, 1.15 * max(row.worse for row in plan.rows) + 1e-9)
+    """Decisions for worse arms over rho; the last place is without privacy."""
+    panel.set_title("Decisions for worse arms", pad=18, color=INK.light)
+    panel.set_xlabel("rho")
+    most = 1.15 * max(row.worse for row in plan.rows) + 1e-9
+    groups = [[row for row in plan.rows if row.policy == policy] for policy in policies]
+    heights = spread_out([rows[-1].worse for rows in groups], STEP * most, 0, most)
+    for number, (rows, height) in enumerate(zip(groups, heights, strict=True)):
+        values, colour = [row.worse for row in rows], COLOURS[3].light
+        style: Any = LINES[DASHES[number % len(DASHES)]]
+        panel.plot(range(len(rows) - 1), values[:-1], color=colour, linestyle=style, marker="o", markersize=4)
+        panel.plot([len(rows) - 1], values[-1:], color=INK.light, marker="o", markersize=4)
+        _label(panel, policies[number], values[-1], height, INK.light)
+    names = [f"{row.rho:.3g}" if row.private else "none" for row in groups[0]]
+    panel.set_xticks(range(len(names)), names)
+    panel.set_xlim(-0.3, len(names) - 0.7)
+    panel.set_ylim(0, most)
+    panel.yaxis.set_major_formatter(lambda count, _: f"{count:,.0f}")
+
+
+def _label(panel: Axes, text: str, at: float, height: float, colour: str) -> None:
+    """Write a label beside the panel, where no line is, and join it to the height that it is for."""
+    arrow = {"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)}
+    panel.annotate(
+        text, (1, at), (1.05, height), xycoords=("axes fraction", "data"), textcoords=("axes fraction", "data"),
+        va="center", color=colour, fontsize=8, annotation_clip=False, arrowprops=arrow,
+    )  # fmt: skip

@@ -7,11 +7,12 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from private_bandits.errors import MissingExtra
 from private_bandits.loading import require
-from private_bandits.plain_data import json_numbers
+from private_bandits.plain_data import json_numbers, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +77,8 @@ class Plan:
     """A plan of a trial, by simulation: what to expect of each policy and budget, and what to take.
 
     means: of the arms that were simulated, the best one last unless they were given. limit: people at which a run that
-    goes on is over. axis: people, for the curves of the rows. seconds: of the simulation.
+    goes on is over. axis: people, for the curves of the rows. seconds: of the simulation. own_means: whether the means
+    were given, in place of a gap and a base rate.
 
     >>> import private_bandits as pb
     >>> plan = pb.plan(arms=2, gap=0.3, people=500, rho=[0.1, 1], runs=100, progress=False)
@@ -99,6 +101,7 @@ class Plan:
     rows: tuple[PlanRow, ...]
     axis: tuple[int, ...] = field(repr=False)
     seconds: float = field(repr=False, compare=False)
+    own_means: bool = False
 
     @cached_property
     def recommended(self) -> PlanRow | None:
@@ -124,7 +127,7 @@ class Plan:
         return note(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as plain data, without curves, as `Agent(plan=...)` takes it."""
+        """Return the plan as plain data, with all rows and without curves. `summary` is shorter."""
         found: dict[str, Any] = {
             name: getattr(self, name)
             for name in ("gap", "people", "rewards_per_person", "unit", "missing", "delay", "delta", "runs", "seed")
@@ -133,6 +136,19 @@ class Plan:
         chosen = self.recommended
         found["recommended"] = None if chosen is None else {"policy": chosen.policy, "rho": chosen.rho}
         return found | {"advice": self.advice, "note": self.note, "rows": [row.to_dict() for row in self.rows]}
+
+    def summary(self) -> dict[str, Any]:
+        """Return in a few plain entries what was asked and what is recommended, as `Agent(plan=...)` takes it.
+
+        Example:
+            >>> import private_bandits as pb
+            >>> plan = pb.plan(arms=["new", "old"], gap=0.3, people=800, rho=[0.5], runs=200, progress=False)
+            >>> plan.summary()["recommended"]
+            'adac-top-two with rho = 0.5'
+        """
+        from private_bandits.trial.plan_advice import summary
+
+        return summary(self)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the rows as a DataFrame."""
@@ -167,8 +183,10 @@ HEADS = ("policy", "rho", "guess", "right", "closed", "wrong", "people", "worse"
 LEGEND = (
     "guess: how often the best guess about one {unit} is right. right, closed, wrong: probability of a right verdict "
     "by the last decision and by the closing release, and of a wrong one, +-{error} at most (standard error). people: "
-    "for a right verdict with 90%. worse, missed: decisions for worse arms, and successes missed by them. best, diff.: "
-    "half of the interval of the best arm's mean, and of its difference to the next one."
+    "needed for a right verdict with probability 90%, without the closing release; the range is the error of the "
+    "simulation. Rows may cross: verdicts fall at releases only, and these come at different numbers of people. "
+    "worse, missed: decisions for worse arms, and successes missed by them. best, diff.: half of the interval of the "
+    "best arm's mean, and of its difference to the next one."
 )
 
 
@@ -184,18 +202,27 @@ def legend(plan: Plan) -> str:
 
 
 def _cells(plan: Plan, row: PlanRow) -> Sequence[str]:
-    needed = f">{_count(plan.limit)}" if row.people_needed is None else _count(row.people_needed)
     return (
-        row.policy.removeprefix("adac-"),
+        row.policy,
         f"{row.rho:.4g}" if row.private else "none",
         f"{100 * row.guessed_right:.1f}%" if row.private else "-",
         *(f"{100 * part:.1f}%" for part in (row.right, row.right_closed, row.wrong)),
-        needed,
+        _people(plan, row),
         _count(row.worse),
         _count(row.missed),
         f"{row.half_width_best:.3f}",
         f"{row.half_width_difference:.3f}",
     )
+
+
+def _people(plan: Plan, row: PlanRow) -> str:
+    """Return the people needed, from the least to the most that the simulation leaves possible."""
+    if row.people_needed is None or row.people_needed_low is None:
+        return f">{_count(plan.limit)}"
+    if row.people_needed_high is None:
+        return f">{_count(row.people_needed_low)}"
+    low, high = _count(row.people_needed_low), _count(row.people_needed_high)
+    return low if low == high else f"{low}-{high}"
 
 
 def _count(number: float) -> str:
@@ -208,17 +235,18 @@ def _count(number: float) -> str:
 
 
 def table_text(plan: Plan) -> str:
-    """Return the table of a plan for 80 columns."""
-    rows = [HEADS, *cells(plan)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADS))]
-    lines = []
-    for number, row in enumerate(rows):
-        if number and row[0] != rows[number - 1][0]:
-            lines.append("")
-        parts = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        lines.append(" ".join(parts).rstrip())
+    """Return the table of a plan for 80 columns: the name of each policy is above its rows."""
+    rows = cells(plan)
+    widths = [max(len(row[i]) for row in (HEADS, *rows)) for i in range(1, len(HEADS))]
+
+    def line(parts: Sequence[str]) -> str:
+        return " ".join(cell.rjust(width) for cell, width in zip(parts[1:], widths, strict=True))
+
+    lines = [line(HEADS)]
+    for policy, group in groupby(rows, key=lambda row: row[0]):
+        lines += ["", policy, *map(line, group)]
     return "\n".join(lines)
 
 
 def _wrapped(words: str) -> str:
-    return textwrap.fill(words, 79)
+    return textwrap.fill(printable(words), 79)

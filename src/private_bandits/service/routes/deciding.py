@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Path
 from starlette.requests import Request
 
+from private_bandits.protocol.problems import problem_of
 from private_bandits.service.guarded import GuardedRoute, caller_of
 from private_bandits.service.operations import LONGEST_KEY, Ask, GiveUp, Tell
-from private_bandits.service.problems import problem_of
 from private_bandits.service.running import service_of
 from private_bandits.service.shapes import (
     AskSent,

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Path
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from private_bandits.protocol.problems import UNKNOWN_KEY, Refused
 from private_bandits.service.cursors import Cursor, Limit, cursor_of, number_of
 from private_bandits.service.guarded import GuardedRoute
 from private_bandits.service.keys import create_key, list_keys, revoke_key
-from private_bandits.service.problems import UNKNOWN_KEY, Refused
 from private_bandits.service.running import service_of
 from private_bandits.service.shapes import KeyList, KeySent, KeyShown, NewKeyShown
 

@@ -6,11 +6,11 @@ from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from private_bandits.protocol.problems import STANDING, Refused
 from private_bandits.service.describing import shown
 from private_bandits.service.guarded import GuardedRoute
 from private_bandits.service.making import make_bandit
 from private_bandits.service.operations import Finish
-from private_bandits.service.problems import STANDING, Refused
 from private_bandits.service.routes.deciding import Bandit
 from private_bandits.service.running import service_of
 from private_bandits.service.shapes import BanditSent, BanditShown, Finished, StatusSent

@@ -9,12 +9,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from private_bandits.protocol.problems import NO_VERDICT, Refused
 from private_bandits.service.activity import activity_of
 from private_bandits.service.cursors import Cursor, Limit, cursor_of, number_of
 from private_bandits.service.decision_list import as_csv, decisions_page
 from private_bandits.service.describing import from_releases, line, shown
 from private_bandits.service.guarded import GuardedRoute, caller_of
-from private_bandits.service.problems import NO_VERDICT, Refused
 from private_bandits.service.routes.deciding import Bandit
 from private_bandits.service.running import service_of
 from private_bandits.service.shapes import (

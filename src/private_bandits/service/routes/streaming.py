@@ -9,8 +9,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
+from private_bandits.protocol.problems import INVALID, Refused
 from private_bandits.service.guarded import GuardedRoute
-from private_bandits.service.problems import INVALID, Refused
 from private_bandits.service.routes.deciding import Bandit
 from private_bandits.service.running import service_of
 from private_bandits.service.stream import Stream
