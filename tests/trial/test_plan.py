@@ -81,7 +81,7 @@ def check_against_agents(policy: Any, means: list[float], arrivals: Arrivals, pe
     assert close_enough([trial["closed"] == best for trial in live], float((fast.closed == best).mean()), runs)
     slow, plays = np.array([trial["plays"][best] for trial in live]), fast.plays[best]
     error = math.sqrt(slow.var(ddof=1) / agents + plays.var(ddof=1) / runs)
-    assert abs(slow.mean() - plays.mean()) < 3.9 * error
+    assert abs(slow.mean() - plays.mean()) <= 3.9 * error
     assert (fast.plays.sum(axis=0) == people).all()
 
 
@@ -100,7 +100,7 @@ def test_right_verdicts_are_as_frequent_as_those_of_agents_at_length(
     budget = pb.zCDP(0.5)
     policies: list[Any] = [pb.AdaCTopTwo(3, budget, delta=DELTA), pb.AdaCIMED(3, budget)]
     policies.append(pb.AdaCHalving(3, budget, rewards=int(people * (1 - missing))))
-    means = [0.4, 0.5, 0.85] if which != 1 else [0.05, 0.05, 0.95]
+    means = ([0.4, 0.5, 0.85], [0.05, 0.05, 0.95], [0.4, 0.5, 0.74])[which]
     check_against_agents(policies[which], means, Arrivals.of(delay, missing), people, agents=200)
 
 
