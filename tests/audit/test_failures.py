@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import random
+import signal
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +17,14 @@ from typer.testing import CliRunner
 
 import private_bandits as pb
 from private_bandits import cli
-from private_bandits.audit import SHORT, Thoroughness, audit, html, of_factory, of_policy, to_dict
+from private_bandits.audit import SHORT, Thoroughness, attempts, audit, html, of_factory, of_policy, to_dict
 from private_bandits.audit import inside as exact
-from private_bandits.audit.attempts import attempt, words_of
-from private_bandits.audit.outside import Effort
+from private_bandits.audit.attempts import Hanging, ask_agent, attempt, watched, words_of
 from private_bandits.audit.scenario import Scenario, play
 from private_bandits.audit.script import Row, ScriptMove
 from private_bandits.audit.script_replay import Change, replay
+from private_bandits.audit.search import Effort
+from private_bandits.errors import InvalidInput
 from private_bandits.ledger import Release
 from private_bandits.policies.doubling import DoublingState
 from tests.audit.specimens import SPECIMENS, FailsByRelease, small_policy
@@ -270,3 +275,73 @@ def test_decisions_that_share_an_offer_differ_in_reward_and_action_alone() -> No
     assert base.together == {0, 1}
     changes = exact.changes_of(target, base, 99, random.Random(1))
     assert all(one.offered is None for change in changes for number, one in change.items() if number < 2)
+
+
+# Calls that do not return.
+
+
+class Hangs:
+    """Works for a while, then asks do not return, whatever is raised in them."""
+
+    def __init__(self) -> None:
+        self.told = 0
+
+    def ask(self) -> int:
+        while self.told >= 70:
+            with suppress(Exception):
+                time.sleep(60)
+        return 0
+
+    def tell(self, decision: int, reward: float) -> None:
+        self.told += 1
+
+
+def quick_alarms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "AGENT_LIMIT", 0.2)
+    monkeypatch.setattr(attempts, "AGAIN", 0.1)
+
+
+def test_an_agent_that_hangs_is_ended_with_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick_alarms(monkeypatch)
+    target = of_factory(Hangs, RHO, arms=2)
+    handler = signal.getsignal(signal.SIGALRM)
+    started = time.perf_counter()
+    report = audit(target, Thoroughness(effort=replace(FEW, scenarios=40, longest=100)), processes=1)
+    assert time.perf_counter() - started < 15
+    assert (report.verdict, report.judged, report.violated) == ("could not be judged", False, False)
+    assert "did not return in time" in report.parts[-1].summary + report.parts[2].summary
+    assert signal.getsignal(signal.SIGALRM) == handler
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_an_agent_that_hangs_at_once_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "LONG_LIMIT", 0.2)
+    with pytest.raises(InvalidInput, match="cannot be audited: a call of the agent did not return in time"):
+        of_factory(lambda: time.sleep(60), RHO)
+
+
+def test_calls_within_calls_have_alarms_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick_alarms(monkeypatch)
+
+    def whole() -> int:
+        return sum(not ask_agent(lambda: time.sleep(0.12)).failed for _ in range(3))
+
+    with watched():
+        assert attempt(whole).value == 3
+        assert attempt(lambda: time.sleep(0.3)).value is None
+        with pytest.raises(Hanging):
+            ask_agent(lambda: time.sleep(60))
+    assert attempt(lambda: 5, limit=1e-9).value == 5  # nobody watches
+
+
+def test_nobody_watches_where_no_alarm_can_ring() -> None:
+    found: list[Any] = []
+
+    def elsewhere() -> None:
+        with watched():
+            found.append(attempt(lambda: 7, limit=1e-9).value)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert found == [7]

@@ -13,9 +13,9 @@ from private_bandits.audit import SHORT, Target, Thoroughness, audit, audit_all,
 from private_bandits.audit import inside as exact
 from private_bandits.audit.accounts import examine, total_of
 from private_bandits.audit.evidence import Claim
-from private_bandits.audit.outside import Effort
 from private_bandits.audit.script import ScriptMove, random_script, short_scripts
 from private_bandits.audit.script_replay import replay
+from private_bandits.audit.search import Effort
 from private_bandits.audit.target import EXAMPLES
 from private_bandits.errors import InvalidInput
 from private_bandits.mechanism.factor import HALF_BEFORE

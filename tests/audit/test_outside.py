@@ -18,7 +18,7 @@ import pytest
 import private_bandits as pb
 from private_bandits.audit import FAILURE, Thoroughness, audit, of_factory, of_policy, outside
 from private_bandits.audit.evidence import Claim
-from private_bandits.audit.outside import Effort, WorldRunner, examine
+from private_bandits.audit.outside import examine
 from private_bandits.audit.scenario import (
     Scenario,
     changed,
@@ -30,7 +30,9 @@ from private_bandits.audit.scenario import (
     with_more,
 )
 from private_bandits.audit.scores import by_discriminant, by_prefix
+from private_bandits.audit.search import Effort
 from private_bandits.audit.target import accepts
+from private_bandits.audit.worlds import WorldRunner
 from tests.audit.specimens import SPECIMENS, Specimen
 from tests.support import SELDOM
 
@@ -85,8 +87,9 @@ def test_half_of_the_noise_is_caught_from_actions_alone() -> None:
     assert report.violated
 
 
-HARD = {"black_reward_in_two_sums"}
-"""Twice the rho, of which an action shows two thirds at most: it says only which side of a threshold a sum lies on."""
+HARD = {"black_finish_raw", "black_reward_in_two_sums"}
+"""Two sums: twice the rho, of which an action shows two thirds at most, as it says only which side of a threshold a sum
+lies on. The raw end: its few rewards are noticed in too few of the runs that there is time for."""
 
 
 @pytest.mark.full
@@ -143,7 +146,7 @@ def test_pure_and_approximate_claims(factor: float, violated: bool) -> None:
     for claim in (Claim("pure DP", factor), Claim("approximate DP", factor, 1e-3)):
         outcome = examine(target, claim, WorldRunner(target, 1), False, effort, 1e-4, seed=1)
         assert outcome.violated == violated
-        assert 0.6 < outcome.bound < 1.0
+        assert (0.3 if violated else 0.6) < outcome.bound < 1.0  # wagers end it early where they refute
 
 
 def test_the_bound_comes_close_to_the_truth() -> None:
@@ -211,7 +214,23 @@ def test_what_lies_inside_a_returned_object_was_not_shown() -> None:
 
 
 def test_a_scenario_says_what_it_does() -> None:
-    scenario = Scenario(4, 1, (0.5, -1.0), (None, 1), 2, 3, together=True, log=1, people=2, option=1, restart=3)
+    scenario = Scenario(
+        4,
+        1,
+        (0.5, -1.0),
+        (None, 1),
+        2,
+        3,
+        together=True,
+        log=1,
+        people=2,
+        option=1,
+        restart=3,
+        late=2,
+        missing=3,
+        repeated=True,
+        finish=True,
+    )
     text = str(scenario)
     for part in (
         "4 rewards",
@@ -225,6 +244,10 @@ def test_a_scenario_says_what_it_does() -> None:
         "2 people in turn",
         "other options, number 1",
         "restarted after 3",
+        "each reward comes 2 decisions late",
+        "one reward in 3 never comes",
+        "told again with half of the range",
+        "then finish()",
     ):
         assert part in text
 
@@ -318,6 +341,45 @@ def test_play_uses_what_an_agent_has_beside_ask_and_tell() -> None:
     ]
     play(target, replace(scenario, together=False, log=0, batch=1, steps=1), 1.0, look=False)
     assert made[-1].calls == [("ask", None), ("tell", 0.5), ("ask", None)]
+
+
+class Finisher:
+    """Writes down the order in which things happen."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def ask(self) -> dict[str, int]:
+        self.calls.append("ask")
+        return {"id": self.calls.count("ask"), "arm": 0}
+
+    def tell(self, decision: dict[str, int], reward: float) -> None:
+        self.calls.append(f"{decision['id']}:{reward:g}")
+
+    def finish(self) -> None:
+        self.calls.append("finish")
+
+
+def test_rewards_come_late_never_or_twice_and_the_run_is_finished() -> None:
+    made: list[Finisher] = []
+
+    def make() -> Finisher:
+        made.append(Finisher())
+        return made[-1]
+
+    target = of_factory(make, pb.zCDP(1), arms=2)
+    assert target.finishes
+    plain = Scenario(3, 1, (0.25, 0.25), looks=0)
+    for scenario, calls in (
+        (replace(plain, late=1), "ask ask 1:0.25 ask 2:1 3:0.25"),
+        (replace(plain, late=5), "ask ask ask 1:0.25 2:1 3:0.25"),
+        (replace(plain, missing=2), "ask 1:0.25 ask 2:1 ask 3:0.25"),  # the secret comes
+        (replace(plain, missing=3), "ask 1:0.25 ask 2:1 ask"),
+        (replace(plain, repeated=True), "ask 1:0.25 1:0.5 ask 2:1 2:0.5 ask 3:0.25 3:0.5"),
+        (replace(plain, steps=2, finish=True), "ask 1:0.25 ask 2:1 finish"),
+    ):
+        play(target, scenario, 1.0, look=False)
+        assert " ".join(made[-1].calls) == calls
 
 
 @pytest.mark.parametrize(("name", "able"), [("able", True), ("unlike", False), ("doubling_ucb", False)])
@@ -432,7 +494,71 @@ def test_a_policy_is_judged_by_what_it_publishes_not_only_by_actions(monkeypatch
     """Without the search, which chance may lead astray. The bound is then 0.9 with a standard deviation of 0.05."""
     target = of_policy(pb.AdaCUCB(2, pb.zCDP(2.0), variant="paper"))
     assert target.claim is not None
-    monkeypatch.setattr(outside, "search", lambda *_: Scenario(2, 1, (0.5, 0.5), looks=1))
+    monkeypatch.setattr(outside, "search", lambda *_: [Scenario(2, 1, (0.5, 0.5), looks=1)])
     outcome = examine(target, target.claim, WorldRunner(target, 1), True, Effort(learn=400, test=1200), FAILURE, seed=0)
     assert not outcome.violated
     assert outcome.bound > 0.5  # the releases are seen: much more than actions show
+
+
+# The sharper claim of Gaussian noise.
+
+
+class ShowsOne:
+    """One number: the first reward with noise."""
+
+    def __init__(self, noise: Callable[[], float]) -> None:
+        self.noise = noise
+        self.shown: float | None = None
+
+    def ask(self) -> int:
+        return 0
+
+    def tell(self, decision: int, reward: float) -> None:
+        self.shown = reward + self.noise() if self.shown is None else self.shown
+
+    def estimates(self) -> float | None:
+        return self.shown
+
+
+def normal_noise() -> float:
+    """rho = 0.5."""
+    return random.gauss(0.0, 1.0)
+
+
+def laplace_noise() -> float:
+    """epsilon = 1, so that rho is 0.5 at most."""
+    return random.expovariate(1.0) * random.choice((-1, 1))
+
+
+ONE_NUMBER = Effort(scenarios=4, pilot=20, learn=1000, test=4000, longest=2)
+LONGER = replace(ONE_NUMBER, test=16_000)
+
+
+@pytest.mark.parametrize(
+    ("noise", "claimed", "beyond", "effort"),
+    [
+        (normal_noise, 0.5, False, ONE_NUMBER),
+        (normal_noise, 0.25, True, ONE_NUMBER),
+        pytest.param(laplace_noise, 0.37, True, LONGER, marks=pytest.mark.full),  # a narrow difference
+    ],
+)
+def test_the_curve_of_gaussian_noise_is_a_claim_of_its_own(
+    noise: Callable[[], float], claimed: float, beyond: bool, effort: Effort
+) -> None:
+    """Laplace noise of epsilon = 1 has rho = e^-1 = 0.368, and more weight where worlds tell apart than a Gaussian."""
+    target = of_factory(lambda: ShowsOne(noise), pb.zCDP(claimed), arms=2)
+    assert target.claim is not None
+    outcome = examine(target, target.claim, WorldRunner(target, 1), True, effort, FAILURE, seed=1)
+    assert outcome.beyond_gaussian == beyond
+    assert outcome.violated == (claimed == 0.25)
+    sharper = of_factory(lambda: ShowsOne(noise), pb.zCDP(claimed), arms=2, gaussian=True)
+    assert str(sharper.claim) == f"Gaussian DP with rho = {claimed:g}"
+    assert sharper.claim is not None
+    outcome = examine(sharper, sharper.claim, WorldRunner(sharper, 1), True, effort, FAILURE, seed=1)
+    assert outcome.violated == beyond
+    assert outcome.log_curve is None
+
+
+def test_a_claim_of_gaussian_noise_has_a_rho() -> None:
+    with pytest.raises(pb.errors.InvalidInput, match="a claim of Gaussian noise has a rho"):
+        of_factory(lambda: ShowsOne(normal_noise), pb.PureDP(1.0), arms=2, gaussian=True)

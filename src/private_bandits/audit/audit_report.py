@@ -11,6 +11,7 @@ from rich.console import Console
 from private_bandits.audit.evidence import Claim
 from private_bandits.audit.inside import Flaw
 from private_bandits.audit.outside import OutsideEvidence
+from private_bandits.audit.wording import odds, seen
 from private_bandits.pages import render
 from private_bandits.plain_data import json_number
 
@@ -19,9 +20,15 @@ VIOLATION = "violation"
 NOTHING = "nothing is promised"
 SKIPPED = "not possible from outside"
 UNJUDGED = "could not be judged"
+MARKS = {
+    VIOLATION: "[red]violation[/red]",
+    CONSISTENT: "[green]ok[/green]",
+    SKIPPED: f"[bright_black]{SKIPPED}[/bright_black]",
+}
+"""Verdicts as the terminal shows them."""
 FAILURE = 1e-4
 """How often an agent that keeps its claim may be accused, at most, unless the audit is given another level."""
-WIDTH, HEIGHT, LEFT = 640, 220, 10
+WIDTH, HEIGHT, LEFT = 640, 240, 24
 """The size of a picture on the page, and its margin."""
 
 
@@ -38,6 +45,11 @@ class AuditPart:
     skipped: bool = False
     failed: bool = False
     outcome: OutsideEvidence | None = None
+
+    @property
+    def colour(self) -> str:
+        """The class of its verdict on the page: what was not judged is neither good nor bad."""
+        return "violation" if self.flaws or self.failed else "skipped" if self.skipped else "ok"
 
     @property
     def verdict(self) -> str:
@@ -58,6 +70,10 @@ class AuditPart:
                 "runs_per_world": o.runs,
                 "scenario": str(o.scenario),
                 "measured": o.words,
+                "seen": {"event": o.sighting.words, "secret_lowest": o.sighting.low, "secret_highest": o.sighting.high},
+                "log_wealth": json_number(o.log_wealth),
+                "log_wealth_needed": o.log_needed,
+                "more_than_gaussian_noise_shows": o.beyond_gaussian,
             }
         return found
 
@@ -114,7 +130,7 @@ class Report:
         colour = {VIOLATION: "red", CONSISTENT: "green"}.get(self.verdict, "yellow")
         console.print(f"[bold]{_plain(self.name)}[/bold]: claims {self.claim or 'nothing'}", highlight=False)
         for part in self.parts:
-            mark = {VIOLATION: "[red]violation[/red]", CONSISTENT: "[green]ok[/green]"}.get(part.verdict, part.verdict)
+            mark = MARKS.get(part.verdict, part.verdict)
             console.print(f"  {part.name}: {mark}. {_plain(part.summary)}", highlight=False, soft_wrap=True)
             for flaw in part.flaws:
                 text = f"    [red]{_plain(flaw.title)}[/red]: {_plain(flaw.evidence)}"
@@ -151,13 +167,18 @@ def _bars(outcome: OutsideEvidence, counts: Sequence[int]) -> Iterator[tuple[str
     step = (WIDTH - 2 * LEFT) / len(counts)
     for index, count in enumerate(counts):
         if count:
-            high = count / most * (HEIGHT - 40)
-            yield tuple(f"{number:.1f}" for number in (LEFT + index * step, HEIGHT - 20 - high, step, high))
+            high = count / most * (HEIGHT - 60)
+            yield tuple(f"{number:.1f}" for number in (LEFT + index * step, HEIGHT - 40 - high, step, high))
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _caption(outcome: OutsideEvidence) -> str:
     return (
-        f"What an observer of {outcome.sees} can tell, from {outcome.runs:,} runs of each world. "
+        f"What an observer of {outcome.sees} can tell, from {outcome.runs:,} runs of each world, which differ in one "
+        f"reward. The better the two colours come apart, the more is given away. {_sentence(seen(outcome))}. "
         f"Scenario: {outcome.scenario}. Measured: {outcome.words}. Proven with confidence {1 - outcome.failure:.6f}: "
-        f"at least {outcome.bound:.4g}; claimed: {outcome.claim}."
+        f"at least {outcome.bound:.4g}; claimed: {outcome.claim}. {odds(outcome)}."
     )

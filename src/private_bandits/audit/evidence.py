@@ -19,10 +19,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 
 from private_bandits.arrays import Floats
+from private_bandits.gaussian_curve import gaussian_delta
 from private_bandits.loading import require
 
 ORDERS = 1.0 + np.logspace(-4, 3, 71)
@@ -36,7 +38,11 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Claim:
-    """What an agent says that it keeps: a level of rho-zCDP, of epsilon-DP, or of epsilon at a delta."""
+    """What an agent says that it keeps: a level of rho-zCDP, of epsilon-DP, or of epsilon at a delta.
+
+    "Gaussian DP" is the sharper claim of an agent whose noise is Gaussian, of a level rho: whatever it shows could be
+    made of one number with that noise, so that it is sqrt(2 rho)-GDP (Dong, Roth and Su 2022). It implies rho-zCDP.
+    """
 
     notion: str
     level: float
@@ -75,28 +81,28 @@ class Claim:
         low, high = 0.0, 100.0
         for _ in range(200):
             middle = (low + high) / 2
-            low, high = (middle, high) if _gaussian_delta(middle, self.level) <= self.delta else (low, middle)
+            low, high = (middle, high) if gaussian_delta(middle, self.level) <= self.delta else (low, middle)
         return high**2 / 2
 
+    @property
+    def rho(self) -> float:
+        """The rho of Gaussian noise that is about as private: a guess to begin with, from which nothing is proven."""
+        return self.level**2 / 2 if self.notion == "pure DP" else self.most
+
+    @property
+    def symbol(self) -> str:
+        """What the level is called."""
+        return "rho" if self.notion in ("zCDP", "Gaussian DP") else "epsilon"
+
     def __str__(self) -> str:
-        symbol = "rho" if self.notion == "zCDP" else "epsilon"
-        return f"{self.notion} with {symbol} = {self.level:.6g}" + (f", delta = {self.delta:g}" if self.delta else "")
+        return f"{self.notion} with {self.symbol} = {self.level:.6g}" + (
+            f", delta = {self.delta:g}" if self.delta else ""
+        )
 
 
 def own_claim(noise: str) -> Claim:
     """The notion that a row of the ledger counts its cost in."""
     return Claim("pure DP" if noise == "laplace" else "zCDP", math.inf)
-
-
-def _gaussian_delta(shift: float, epsilon: float) -> float:
-    """The least delta of Gaussian noise of size one on a sum that moves by `shift`."""
-    require("the audit", "audit", "scipy")
-    from scipy.special import log_ndtr
-
-    if shift == 0:
-        return 0.0
-    first, second = log_ndtr(shift / 2 - epsilon / shift), epsilon + log_ndtr(-shift / 2 - epsilon / shift)
-    return float(math.exp(first) - math.exp(second))
 
 
 def clopper_pearson(hits: int, runs: int, failure: float) -> tuple[float, float]:
@@ -134,8 +140,19 @@ def epsilon_of_event(p: float, q: float, delta: float = 0.0) -> float:
     return max(one(p, q), one(1 - q, 1 - p))
 
 
+def rho_of_shift(p: float, q: float, delta: float = 0.0) -> float:
+    """The least rho of Gaussian noise with which an event has probabilities p and q (Dong, Roth and Su 2022)."""
+    if not q < p:
+        return 0.0
+    if p == 1.0 or q == 0.0:
+        return math.inf
+    normal = NormalDist()
+    return (normal.inv_cdf(p) - normal.inv_cdf(q)) ** 2 / 2
+
+
 _BY_EVENT: dict[str, Callable[[float, float, float], float]] = {
     "zCDP": rho_of_event,
+    "Gaussian DP": rho_of_shift,
     "pure DP": epsilon_of_event,
     "approximate DP": epsilon_of_event,
 }

@@ -1,108 +1,59 @@
-"""From outside: a lower bound on what one reward gives away, from many runs of two neighbouring worlds.
+"""From outside: does one reward give away more than is claimed? From many runs of two neighbouring worlds.
 
 1. Search: many random scenarios with a few runs each; the more telling ones get more runs, until one is left.
 2. Learn: on its runs, choose scores and events that tell the worlds apart.
-3. Test: fresh runs, never looked at before; the bounds of evidence.py, shared out over everything that is tested.
+3. Test: fresh runs, never looked at before. Wagers against the claim may end it after any pair of runs; beside them
+   there are the bounds of evidence.py, shared out over everything that is measured.
 
+These are done in rounds, of which each takes longer than the one before: what is blatant is found in the first.
 An accusation is wrong with probability at most `failure`, whatever the agent is and however the search went.
 """
 
 from __future__ import annotations
 
-import pickle
+import math
 import random
-import secrets
-import sys
 from collections.abc import Callable
-from concurrent.futures import Executor, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import redirect_stdout
 from dataclasses import dataclass
-from itertools import islice, product
-from multiprocessing import get_context
 
 import numpy as np
 
 from private_bandits.arrays import Floats
-from private_bandits.audit.evidence import SCORE_ORDERS, Claim, clopper_pearson, rho_of_score
-from private_bandits.audit.scenario import (
-    Scenario,
-    changed,
-    on_the_scale,
-    plain_scenarios,
-    play,
-    random_scenario,
-    staged_scenarios,
-    with_more,
-)
-from private_bandits.audit.scores import Score, View, by_discriminant, by_prefix
+from private_bandits.audit.evidence import Claim
+from private_bandits.audit.measures import Measure, choose, learned_scores
+from private_bandits.audit.scenario import Scenario
+from private_bandits.audit.scores import View
+from private_bandits.audit.search import Effort, Observer, search
 from private_bandits.audit.target import Target
-from private_bandits.errors import InvalidInput
+from private_bandits.audit.wagers import Wagers
+from private_bandits.audit.worlds import WorldRunner
 
-CAPS = (0.25, 0.5, 1.0, 2.0, 3.0)
-QUANTILES = (0.005, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 0.995)
-TESTS = 4
-"""What is tested on fresh runs: the most promising of everything that was tried."""
-ROUNDS = 3
 STAGES = (0.05, 0.25, 1.0)
-"""Shares of the fresh runs after which an agent may be accused already."""
+"""Shares of the fresh runs after which bounds are computed."""
+BATCH = 32
+"""Pairs of fresh runs at first; later a quarter of those that there are."""
+SEARCH, LEARN = 0.35, 0.5
+"""Shares of a round's time after which searching, and learning, have to end."""
 
 
 @dataclass(frozen=True)
-class Effort:
-    """How much is spent. scenarios: tried at first. pilot: runs of each per world. learn, test: runs per world."""
+class Sighting:
+    """An event, and in which share of the runs of both worlds it was seen: the secret reward at its lowest, highest."""
 
-    scenarios: int = 48
-    pilot: int = 100
-    learn: int = 4_000
-    test: int = 20_000
-    longest: int = 32
-
-    @classmethod
-    def for_time(cls, seconds: float, run: float, arms: int) -> Effort:
-        """What fits into the time, where a run of both worlds takes `run` seconds: a third each to search and learn."""
-        # Some agents learn only now and then: where it costs little, wait for them.
-        longest = max(3 * arms, 100 if run < 1e-3 else 48 if run < 4e-3 else 32 if run < 1e-2 else 16)
-        runs = seconds / (run * max(1.0, longest / 50))
-        scenarios = int(min(120, max(4, runs / 3 / 300)))
-        pilot = int(min(200, max(6, runs / 3 / (ROUNDS * scenarios))))
-        learn, test = min(15_000, max(80, runs / 6)), min(80_000, max(200, runs / 2))
-        return cls(scenarios, pilot, int(learn), int(test), longest)
-
-
-@dataclass(frozen=True)
-class Test:
-    """Something to measure in fresh runs: the event "score above the middle", or the score itself at a Renyi order.
-
-    sign: -1 turns the score and the roles of the two worlds around.
-    """
-
-    score: Score
     words: str
-    sign: int
-    middle: float
-    event: bool
-    alpha: float = 1.0
-    factor: float = 1.0
-    cap: float = 1.0
-
-    def bound(self, p: Floats, q: Floats, claim: Claim, failure: float, runs: int | None = None) -> float:
-        """The lower bound on the claimed level that these scores prove, as if there had been `runs` of each."""
-        p, q = (self.sign * (x - self.middle) for x in ((p, q) if self.sign > 0 else (q, p)))
-        if not self.event:
-            p, q = ((self.factor * x).clip(-self.cap, self.cap) for x in (p, q))
-            return rho_of_score(p, q, self.alpha, self.cap, failure, runs)
-        hits_p, hits_q = int((p > 0).sum()), int((q > 0).sum())
-        n, m = len(p), len(q)
-        if runs is not None:
-            hits_p, hits_q, n, m = round(hits_p * runs / n), round(hits_q * runs / m), runs, runs
-        low, high = clopper_pearson(hits_p, n, failure / 2)[0], clopper_pearson(hits_q, m, failure / 2)[1]
-        return claim.of_event(low, high) if low > high else 0.0
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
 class OutsideEvidence:
-    """What the fresh runs proved. histogram: how the score was distributed in the two worlds."""
+    """What the fresh runs proved.
+
+    bound: what the level is at least; the claimed one where the wagers alone show that it is more.
+    edges, low_world, high_world: how the score was distributed in the two worlds.
+    failure: half of it is for the bound, half for the wagers. log_wealth, log_curve: what the wagers against the claim
+    have made of one unit at most, and those against the curve of Gaussian noise of the same rho, as logarithms.
+    """
 
     sees: str
     bound: float
@@ -114,233 +65,162 @@ class OutsideEvidence:
     edges: tuple[float, ...]
     low_world: tuple[int, ...]
     high_world: tuple[int, ...]
+    sighting: Sighting
+    log_wealth: float
+    log_curve: float | None = None
+
+    @property
+    def log_needed(self) -> float:
+        """The wealth that refutes the claim."""
+        return math.log(2 / self.failure)
 
     @property
     def violated(self) -> bool:
         """Whether the claim is refuted."""
-        return self.bound > self.claim.level * (1 + 1e-9)
-
-
-class WorldRunner:
-    """Runs both worlds, in random order, so that nothing but the secret tells them apart: no drift, no process.
-
-    processes: where two processes would repeat each other's runs, because the agent's generator starts from a fixed
-    seed in each, one does all the work: repeated runs are not independent.
-    """
-
-    def __init__(self, target: Target, processes: int) -> None:
-        self._target = target
-        self._pools: list[Executor] = []
-        if processes > 1 and _travels(target):
-            self._pools = [ProcessPoolExecutor(1, get_context("spawn")) for _ in range(processes)]
-            probe = Scenario(12, 0, (0.5,) * target.arms)
-            seen = [pool.submit(_play_many, target, probe, [0.0] * 8, False) for pool in self._pools]
-            try:
-                repeated = len({repr(future.result()) for future in seen}) < processes
-            except BrokenProcessPool:
-                self.close()
-                raise InvalidInput(
-                    "a second process could not be started: in a script, put the call under "
-                    "`if __name__ == '__main__':`, or give processes=1"
-                ) from None
-            if repeated:
-                self.close()
+        return self.bound > self.claim.level * (1 + 1e-9) or self.log_wealth >= self.log_needed
 
     @property
-    def processes(self) -> int:
-        """How many share the work."""
-        return max(1, len(self._pools))
-
-    def run(self, scenario: Scenario, runs: int, look: bool) -> tuple[list[View], list[View]]:
-        """`runs` runs of each world."""
-        order = [0.0, 1.0] * runs
-        secrets.SystemRandom().shuffle(order)
-        share = -(-len(order) // self.processes)
-        pieces = [order[i : i + share] for i in range(0, len(order), share)]
-        if self._pools:
-            futures = [
-                pool.submit(_play_many, self._target, scenario, piece, look)
-                for pool, piece in zip(self._pools, pieces, strict=False)
-            ]
-            views = [view for future in futures for view in future.result()]
-        else:
-            views = _play_many(self._target, scenario, order, look)
-        low, high = ([v for v, secret in zip(views, order, strict=True) if secret == world] for world in (0.0, 1.0))
-        return low, high
-
-    def close(self) -> None:
-        """End the processes."""
-        for pool in self._pools:
-            pool.shutdown(cancel_futures=True)
-        self._pools = []
+    def beyond_gaussian(self) -> bool:
+        """Whether more is shown than Gaussian noise of this rho would show. For zCDP that is no violation."""
+        return self.log_curve is not None and self.log_curve >= math.log(1 / self.failure)
 
 
-def _travels(target: Target) -> bool:
-    """Whether another process can be given it: not where a function in a function makes the agents."""
-    try:
-        pickle.dumps(target)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return False
-    return True
+class Examination:
+    """One observer's rounds."""
+
+    def __init__(self, observer: Observer, failure: float, seed: int, rounds: int = 1) -> None:
+        self._observer = observer
+        self._failure = failure
+        self._rounds = rounds
+        self._dice = random.Random(seed)  # noqa: S311  (chooses scripts)
+        claims = [observer.claim]
+        if observer.claim.notion == "zCDP":
+            claims.append(Claim("Gaussian DP", observer.claim.level))
+        self._wagers = [Wagers(claim, rounds) for claim in claims]
+        self._found: list[Scenario] = []
+        self.evidence: OutsideEvidence | None = None
+
+    @property
+    def violated(self) -> bool:
+        """Whether the claim is refuted."""
+        return self.evidence is not None and self.evidence.violated
+
+    def look_again(self, effort: Effort, left: Callable[[], float] = lambda: math.inf) -> OutsideEvidence:
+        """Search, learn, test. left: the seconds that this round still has. Returns the strongest evidence so far."""
+        whole = left()
+
+        def until(share: float) -> float:
+            return left() - (1 - share) * whole if whole < math.inf else math.inf
+
+        self._found = search(self._observer, effort, self._dice, self._found, lambda: until(SEARCH))
+        p, q = self._runs_until(effort.learn, lambda: until(LEARN))
+        trial = _Trial(self._observer, p, q, effort, self._failure / 2 / self._rounds)
+        for wagers in self._wagers:
+            wagers.begin(trial.known)
+        while not trial.over and left() > 0 and not self._refuted(trial):
+            p, q = self._observer.run(self._found[0], trial.next_batch)
+            fresh = trial.take(p, q)
+            for wagers in self._wagers:
+                wagers.play(fresh)
+        found = self._evidence(trial)
+        if self.evidence is None or found.violated or found.bound >= self.evidence.bound:
+            self.evidence = found
+        return self.evidence
+
+    def _runs_until(self, runs: int, left: Callable[[], float]) -> tuple[list[View], list[View]]:
+        """So many runs of the scenario, or fewer if there is no time: at least 80."""
+        p, q = self._observer.run(self._found[0], min(80, runs))
+        while len(p) < runs and left() > 0:
+            more = self._observer.run(self._found[0], min(max(200, len(p) // 2), runs - len(p)))
+            p, q = p + more[0], q + more[1]
+        return p, q
+
+    def _refuted(self, trial: _Trial) -> bool:
+        needed = math.log(2 / self._failure)
+        return self._wagers[0].best >= needed or trial.bound > self._observer.claim.level * (1 + 1e-9)
+
+    def _evidence(self, trial: _Trial) -> OutsideEvidence:
+        look, claim = self._observer.look, self._observer.claim
+        p, q = trial.scores_of(trial.best)
+        low, high = np.quantile(np.append(p, q), [0.001, 0.999])
+        edges = np.linspace(low, high if high > low else low + 1.0, 41)
+        counts = [tuple(map(int, np.histogram(x.clip(edges[0], edges[-1]), edges)[0])) for x in (p, q)]
+        refuted = self._wagers[0].best >= math.log(2 / self._failure)
+        return OutsideEvidence(
+            "everything published" if look else "the actions only",
+            max(trial.bound, claim.level) if refuted else trial.bound,
+            claim,
+            self._failure,
+            self._found[0],
+            trial.best.words,
+            len(p),
+            tuple(map(float, edges)),
+            counts[0],
+            counts[1],
+            sighting=trial.sighting,
+            log_wealth=self._wagers[0].best,
+            log_curve=self._wagers[1].best if len(self._wagers) > 1 else None,
+        )
 
 
-def _play_many(target: Target, scenario: Scenario, order: list[float], look: bool) -> list[View]:
-    with redirect_stdout(sys.stderr):  # an agent that prints must not write into the report
-        return [play(target, scenario, secret, look) for secret in order]
+class _Trial:
+    """Fresh runs of one scenario: what is measured on them, which was chosen on earlier runs p and q."""
+
+    def __init__(self, observer: Observer, p: list[View], q: list[View], effort: Effort, failure: float) -> None:
+        half = len(p) // 2
+        self._claim = observer.claim
+        self._planned = effort.test
+        self._failure = failure / len(STAGES)
+        self._scores = learned_scores(p[:half], q[:half], observer.look)
+        measures, event = choose(self._scores, p[half:], q[half:], observer.claim, effort.test, failure)
+        self._measures, self._event = measures, event
+        self.known = [(score(p[half:]), score(q[half:])) for _, score in self._scores]
+        self._p: list[list[Floats]] = [[] for _ in self._scores]
+        self._q: list[list[Floats]] = [[] for _ in self._scores]
+        self._stages = [max(1, round(share * effort.test)) for share in STAGES]
+        self._done = 0
+        self.bound = 0.0
+        self.best = measures[0]
+
+    @property
+    def over(self) -> bool:
+        """Whether there were as many runs as planned."""
+        return self._done >= self._planned
+
+    @property
+    def next_batch(self) -> int:
+        """How many pairs of runs come next: bounds are computed after certain numbers of them, whatever they show."""
+        most = min(stage for stage in self._stages if stage > self._done) - self._done
+        return min(max(BATCH, self._done // 4), most)
+
+    def take(self, p: list[View], q: list[View]) -> list[tuple[Floats, Floats]]:
+        """Measure runs. Returns the values of each score in both worlds."""
+        fresh = [(score(p), score(q)) for _, score in self._scores]
+        for (x, y), ps, qs in zip(fresh, self._p, self._q, strict=True):
+            ps.append(x)
+            qs.append(y)
+        self._done += len(p)
+        if self._done in self._stages:
+            for measure in self._measures:
+                found = measure.bound(*self.scores_of(measure), self._claim, self._failure / len(self._measures))
+                if found > self.bound:
+                    self.bound, self.best = found, measure
+        return fresh
+
+    def scores_of(self, measure: Measure) -> tuple[Floats, Floats]:
+        """The values of what is measured, in all fresh runs so far; in those before, if there are none."""
+        i = next(i for i, (_, score) in enumerate(self._scores) if score is measure.score)
+        return (np.concatenate(self._p[i]), np.concatenate(self._q[i])) if self._done else self.known[i]
+
+    @property
+    def sighting(self) -> Sighting:
+        """The event that tells most, in fresh runs."""
+        p, q = (float(np.mean(self._event.sign * (x - self._event.middle) > 0)) for x in self.scores_of(self._event))
+        return Sighting(self._event.words, p, q)
 
 
 def examine(
-    target: Target,
-    claim: Claim,
-    worlds: WorldRunner,
-    look: bool,
-    effort: Effort,
-    failure: float,
-    seed: int,
-    advance: Callable[[float], None] = lambda share: None,
+    target: Target, claim: Claim, worlds: WorldRunner, look: bool, effort: Effort, failure: float, seed: int
 ) -> OutsideEvidence:
-    """Search, learn, test."""
-    dice = random.Random(seed)  # noqa: S311  (chooses scripts)
-    scenario = search(target, claim, worlds, look, effort, dice, advance)
-    p, q = worlds.run(scenario, effort.learn, look)
-    advance(0.5)
-    tests = _choose(p, q, claim, look, effort.test, failure / TESTS / len(STAGES))
-    best: tuple[float, Test] = (-1.0, tests[0])
-    p_scores: list[list[Floats]] = [[] for _ in tests]
-    q_scores: list[list[Floats]] = [[] for _ in tests]
-    done = 0
-    for share in STAGES:
-        p, q = worlds.run(scenario, round(effort.test * share) - done, look)
-        done += len(p)
-        for test, ps, qs in zip(tests, p_scores, q_scores, strict=True):
-            ps.append(test.score(p))
-            qs.append(test.score(q))
-            found = test.bound(np.concatenate(ps), np.concatenate(qs), claim, failure / len(tests) / len(STAGES))
-            best = max(best, (found, test), key=lambda pair: pair[0])
-        advance(0.5 + share / 2)
-        if best[0] > claim.level * (1 + 1e-9):
-            break
-    i = tests.index(best[1])
-    return _outcome(best, np.concatenate(p_scores[i]), np.concatenate(q_scores[i]), claim, failure, scenario, look)
-
-
-def _outcome(
-    best: tuple[float, Test], p: Floats, q: Floats, claim: Claim, failure: float, scenario: Scenario, look: bool
-) -> OutsideEvidence:
-    both = np.concatenate([p, q])
-    low, high = np.quantile(both, [0.001, 0.999])
-    edges = np.linspace(low, high if high > low else low + 1.0, 41)
-    counts = [np.histogram(x.clip(edges[0], edges[-1]), edges)[0] for x in (p, q)]
-    return OutsideEvidence(
-        "everything published" if look else "the actions only",
-        best[0],
-        claim,
-        failure,
-        scenario,
-        best[1].words,
-        len(p),
-        tuple(map(float, edges)),
-        *(tuple(map(int, c)) for c in counts),
-    )
-
-
-def search(
-    target: Target,
-    claim: Claim,
-    worlds: WorldRunner,
-    look: bool,
-    effort: Effort,
-    dice: random.Random,
-    advance: Callable[[float], None],
-) -> Scenario:
-    """Successive halving: plain and random scenarios first, then the better ones beside changes of them."""
-    left = plain_scenarios(target.arms, effort.longest)
-    dice.shuffle(left)
-    left = [with_more(plain, dice, target, i) for i, plain in enumerate(left[: effort.scenarios // 3])]
-    stages = staged_scenarios(dice, target.arms, target.may_play, effort.longest)
-    for staged, own in islice(stages, effort.scenarios // 3):
-        left.append(_balanced(target, worlds, staged, own, max(2, effort.pilot // 10)))
-    while len(left) < effort.scenarios:
-        drawn = random_scenario(dice, target.arms, target.may_play, effort.longest)
-        left.append(with_more(drawn, dice, target, len(left)))
-    seen: dict[Scenario, tuple[list[View], list[View]]] = {}
-    runs = effort.pilot
-    for step in range(ROUNDS):
-        ranked = []
-        for i, scenario in enumerate(left):
-            p, q = worlds.run(scenario, runs, look)
-            before = seen.get(scenario, ([], []))
-            seen[scenario] = p, q = before[0] + p, before[1] + q
-            # A restart takes as long as ten runs without: it has to promise more than they do.
-            ranked.append((_promise(p, q, claim, look) / (2 if scenario.restart else 1), scenario))
-            advance(0.4 * (step + (i + 1) / len(left)) / ROUNDS)
-        ranked.sort(key=lambda item: -item[0])
-        best = [scenario for _, scenario in ranked[: max(1, len(ranked) // 8)]]
-        left = list(dict.fromkeys([*best, *(changed(s, dice, effort.longest) for s in best for _ in range(3))]))
-        runs *= 2
-    return best[0]
-
-
-def _balanced(target: Target, worlds: WorldRunner, scenario: Scenario, own: int, runs: int) -> Scenario:
-    """With rewards at which the agent is undecided in the end: there a little more or less shows."""
-    low, high = 0.0, 2.0
-    for _ in range(7):
-        middle = (low + high) / 2
-        seen = [view for world in worlds.run(on_the_scale(scenario, own, middle), runs, False) for view in world]
-        chosen = sum(target.place(actions[-1]) == own for actions, _ in seen)
-        low, high = (middle, high) if 2 * chosen > len(seen) else (low, middle)
-    return on_the_scale(scenario, own, (low + high) / 2)
-
-
-def _promise(p: list[View], q: list[View], claim: Claim, look: bool) -> float:
-    """How telling a scenario is, as far as these runs tell: learned on one half, measured on the other."""
-    half = len(p) // 2
-    best = [0.0, 0.0]
-    for i, (a, b, c, d) in enumerate(
-        ((p[:half], q[:half], p[half:], q[half:]), (p[half:], q[half:], p[:half], q[:half]))
-    ):
-        for words, score in _scores(a, b, look):
-            x, y = score(c), score(d)
-            # The rho of a Gaussian shift of the same size, or what an event proves with no great confidence.
-            spread, shift = float((x.var() + y.var()) / 2), float(x.mean() - y.mean())
-            found = [shift * abs(shift) / (2 * spread)] if spread else []
-            found += [t.bound(x, y, claim, 0.2) for t in _candidates(score, x, y, claim, words) if t.event]
-            best[i] = max(best[i], *found)
-    return sum(best)
-
-
-def _scores(p: list[View], q: list[View], look: bool) -> list[tuple[str, Score]]:
-    found = [
-        ("how often such a sequence of actions was seen in the two worlds", by_prefix(p, q)),
-        ("a weighted count of the actions", by_discriminant(p, q, numbers=False)),
-    ]
-    if look:
-        found.append(("a weighted sum of all numbers shown", by_discriminant(p, q, numbers=True)))
-    return found
-
-
-def _choose(p: list[View], q: list[View], claim: Claim, look: bool, planned: int, failure: float) -> list[Test]:
-    """Learn on one half, rate on the other as if it had the planned size; the best few are tested."""
-    half = len(p) // 2
-    rated: list[tuple[float, int, Test]] = []
-    for words, score in _scores(p[:half], q[:half], look):
-        x, y = score(p[half:]), score(q[half:])
-        for test in _candidates(score, x, y, claim, words):
-            rated.append((test.bound(x, y, claim, failure, planned), len(rated), test))
-    rated.sort(key=lambda item: (-item[0], item[1]))
-    return [test for _, _, test in rated[:TESTS]]
-
-
-def _candidates(score: Score, x: Floats, y: Floats, claim: Claim, words: str) -> list[Test]:
-    found = []
-    for middle in sorted({float(t) for t in np.quantile(np.concatenate([x, y]), QUANTILES)}):
-        found.append(Test(score, f"the event that {words} is above {middle:.4g}", 1, middle, event=True))
-        found.append(Test(score, f"the event that {words} is below {middle:.4g}", -1, middle, event=True))
-    variance, shift = float((x.var() + y.var()) / 2), float(x.mean() - y.mean())
-    if claim.notion == "zCDP" and variance > 0:
-        # For a Gaussian shift the log ratio of the worlds is this multiple of the score.
-        factor, middle = shift / variance, float(x.mean() + y.mean()) / 2
-        for sign, cap, alpha, stretch in product((1, -1), CAPS, SCORE_ORDERS, (0.5, 1.0, 1.5)):
-            text = f"the mean of {words}, at Renyi order {alpha:g}"
-            found.append(Test(score, text, sign, middle, False, alpha, factor * stretch, cap))
-    return found
+    """One round: search, learn, test."""
+    return Examination(Observer(target, claim, worlds, look), failure, seed).look_again(effort)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -9,14 +10,18 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from multiprocessing import get_context
 from typing import Any
 
 from private_bandits.audit import accounts, draws, inside, outside
-from private_bandits.audit.attempts import Answer, attempt
+from private_bandits.audit.attempts import Answer, Hanging, ask_agent, attempt, watched
 from private_bandits.audit.audit_report import FAILURE, AuditPart, Report
 from private_bandits.audit.scenario import Scenario, has, play
+from private_bandits.audit.search import Effort, Observer
 from private_bandits.audit.target import Target
+from private_bandits.audit.wording import in_words, odds
+from private_bandits.audit.worlds import WorldRunner
 from private_bandits.checks import check_positive, check_probability
 from private_bandits.errors import InvalidInput
 from private_bandits.loading import require
@@ -24,6 +29,8 @@ from private_bandits.progress import progress
 
 LEAST_FAILURE = 1e-10
 """The smallest level that an audit keeps: see `draws.examine`."""
+ROUNDS = {45.0: (0.1, 0.3, 0.6), 15.0: (0.3, 0.7), 0.0: (1.0,)}
+"""From so many seconds on, shares of the time of rounds outside: what is blatant is found in the first."""
 PLAIN = 12
 """Rewards of a run that shows whether an agent works at all."""
 
@@ -36,7 +43,7 @@ class Thoroughness:
     draws: int = 3_000
     runs: int = 200
     seconds: float = 90.0
-    effort: outside.Effort | None = None
+    effort: Effort | None = None
     """What to spend outside, in runs, whatever time it takes; None: what fits into the seconds."""
     false_accusation: float = FAILURE
     """How often an agent that keeps its claim may be accused, at most: shared out over the parts that need chance."""
@@ -71,16 +78,28 @@ def audit(
     started = time.perf_counter()
     notes = list(target.unused)
     report = Report(target.name, target.claim, target.inside, notes=notes, false_accusation=much.false_accusation)
+    try:
+        with watched():
+            _look(target, much, processes, seed, report, advance)
+    except Hanging as error:
+        report.parts.append(AuditPart("3 from outside", f"could not be judged: {error}", skipped=True, failed=True))
+    report.parts.sort(key=lambda part: part.name)
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+def _look(
+    target: Target, much: Thoroughness, processes: int, seed: int, report: Report, advance: Callable[[float], None]
+) -> None:
+    inside_share = 0.5 if target.inside else 0.0
     if target.inside:
-        _look_inside(target, much, seed, report, lambda x: advance(x / 2))
+        _look_inside(target, much, seed, report, lambda x: advance(x * inside_share))
     else:
         for name in ("1 sensitivity", "2 noise", "4 ledger"):
             report.parts.append(AuditPart(name, "sums, noise and ledger of this agent cannot be seen", skipped=True))
     if target.claim is not None and much.seconds and not report.violated:
-        _look_outside(target, much, processes, seed, report, lambda x: advance(0.5 + x / 2))
-    report.parts.sort(key=lambda part: part.name)
-    report.seconds = time.perf_counter() - started
-    return report
+        rest = 1 - inside_share
+        _look_outside(target, much, processes, seed, report, lambda x: advance(inside_share + x * rest))
 
 
 def audit_all(
@@ -207,24 +226,35 @@ def _look_outside(
     target: Target, much: Thoroughness, processes: int, seed: int, report: Report, advance: Callable[[float], None]
 ) -> None:
     assert target.claim is not None
-    agent, heard = attempt(target.make).value, _heard(target)
+    agent, heard = ask_agent(target.make).value, _heard(target)
     shows = any(has(agent, name) for name in ("estimates", "ledger"))
-    worlds = outside.WorldRunner(target, processes)
+    rounds = (1.0,) if much.effort is not None else next(r for least, r in ROUNDS.items() if much.seconds >= least)
+    began = time.perf_counter()
+    worlds = WorldRunner(target, processes)
     try:
-        for look, begin in ((True, 0.0), (False, 0.5)):
+        observers = {look: Observer(target, target.claim, worlds, look) for look in (True, False)}
+        level = much.false_accusation / 3
+        views = {look: outside.Examination(one, level, seed, len(rounds)) for look, one in observers.items()}
+        for share, look in product(rounds, views):
             # Where there is little else to see, the actions deserve the time.
-            share = 0.5 if shows else 0.2 if look else 0.8
+            seconds = much.seconds * share * (0.5 if shows else 0.2 if look else 0.8)
             run = _seconds_of_a_run(target, look) * 2 / worlds.processes
-            effort = much.effort or outside.Effort.for_time(much.seconds * share, run, target.arms)
-            level = much.false_accusation / 3
-            outcome = outside.examine(
-                target, target.claim, worlds, look, effort, level, seed, partial(_advance, advance, begin, 0.5)
-            )
-            report.parts.append(_part(outcome, heard))
-            if outcome.violated:
-                return
+            effort = much.effort or Effort.for_time(seconds, run, target.arms)
+            ends = time.perf_counter() + seconds if much.effort is None else math.inf
+            views[look].look_again(effort, partial(_seconds_until, ends, began, much.seconds, advance))
+            if views[look].violated:
+                break
     finally:
         worlds.close()
+    report.parts += [_part(view.evidence, heard) for view in views.values() if view.evidence is not None]
+    report.notes += [_note(view.evidence) for view in views.values() if view.evidence and view.evidence.beyond_gaussian]
+
+
+def _seconds_until(ends: float, began: float, planned: float, advance: Callable[[float], None]) -> float:
+    """Time that is left; shows how much of what was planned is over."""
+    now = time.perf_counter()
+    advance(min(1.0, (now - began) / planned))
+    return ends - now
 
 
 def _advance(advance: Callable[[float], None], begin: float, part: float, share: float) -> None:
@@ -241,26 +271,31 @@ def _heard(target: Target) -> Answer:
 
 def _plain_run(target: Target) -> list[Answer]:
     """Make an agent, and ask and tell a few times. Returns every answer."""
-    answers = [attempt(target.make)]
+    answers = [ask_agent(target.make)]
     for i in range(0 if answers[0].failed else PLAIN):
-        asked = attempt(partial(target.ask, answers[0].value, i))
+        asked = ask_agent(partial(target.ask, answers[0].value, i))
         answers.append(asked)
         if not asked.failed:
-            answers.append(attempt(partial(target.tell, answers[0].value, asked.value, target.high)))
+            answers.append(ask_agent(partial(target.tell, answers[0].value, asked.value, target.high)))
     return answers
 
 
 def _part(outcome: outside.OutsideEvidence, heard: Answer) -> AuditPart:
-    symbol = "rho" if outcome.claim.notion == "zCDP" else "epsilon"
-    text = f"{symbol} is at least {outcome.bound:.4g}, by {outcome.runs:,} runs of each world after the search"
-    title = f"proven {outcome.bound:.4g}, claimed {outcome.claim.level:.6g}"
-    evidence = f"{outcome.words}; {outcome.scenario}; wrong with probability at most {outcome.failure:.2g}"
-    flaws = (inside.Flaw(title, evidence),) if outcome.violated else ()
+    flaws = (inside.Flaw(*in_words(outcome)),) if outcome.violated else ()
+    text = f"{outcome.claim.symbol} is at least {outcome.bound:.4g}, by {outcome.runs:,} runs of each world after the "
+    text += f"search. {odds(outcome)}"
     unheard = heard.failed and not flaws
     if unheard:
         text = f"could not be judged: most of its calls fail ({heard.words})"
     name = f"3 from outside, seeing {outcome.sees}"
     return AuditPart(name, text, flaws, skipped=unheard, failed=unheard, outcome=outcome)
+
+
+def _note(outcome: outside.OutsideEvidence) -> str:
+    return (
+        f"who sees {outcome.sees} learns more than Gaussian noise of this rho would show. That is no violation of "
+        "zCDP, which leaves room for other noise; but if the agent's noise is Gaussian, it is too small (docs/audit.md)"
+    )
 
 
 def _seconds_of_a_run(target: Target, look: bool) -> float:

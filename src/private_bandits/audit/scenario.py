@@ -23,12 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from private_bandits.audit.attempts import Answer, attempt
+from private_bandits.audit.attempts import Answer, ask_agent
 from private_bandits.audit.scores import View
 from private_bandits.audit.target import Target
 from private_bandits.ledger import Ledger
 
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0, -1.0)
+ODD = 6
+"""Of so many scenarios one has rewards that come late, never or twice."""
 OFTEN = (1, 2, 3, 4, 6, 8, 16, 32)
 """Rewards after which everything shown is looked at."""
 ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
@@ -47,6 +49,11 @@ class Scenario:
     log: so many of the rewards are told as a log, before the first ask. people: how many come in turn; 0: all are new.
     option: which of the target's other options agents are made with; 0: none.
     restart: the agent is closed, and opened from its file, after so many rewards; 0: never.
+    late: each reward is told when so many later decisions have been made.
+    missing: the reward of every so-maniest decision never comes, unless it is the secret; 0: all come.
+    repeated: each decision is told once more, with half of the range, whatever its reward was.
+    finish: the agent is finished after the last reward.
+    after: the reward of the secret's arm after the secret, where it is another than before.
     """
 
     steps: int
@@ -60,6 +67,11 @@ class Scenario:
     people: int = 0
     option: int = 0
     restart: int = 0
+    late: int = 0
+    missing: int = 0
+    repeated: bool = False
+    finish: bool = False
+    after: float | None = None
 
     def __str__(self) -> str:
         levels = ", ".join("low and high in turn" if x < 0 else f"{x:g}" for x in self.levels)
@@ -78,7 +90,16 @@ class Scenario:
             text += f"; made with other options, number {self.option}"
         if self.restart:
             text += f"; restarted after {self.restart}"
-        return text + f"; {self.looks} more asks at the end"
+        return text + self._oddities() + f"; {self.looks} more asks at the end"
+
+    def _oddities(self) -> str:
+        text = "" if self.after is None else f"; later rewards of the secret's arm: {self.after:g}"
+        text += f"; each reward comes {self.late} decisions late" if self.late else ""
+        if self.missing:
+            text += f"; one reward in {self.missing} never comes"
+        if self.repeated:
+            text += "; each decision is told again with half of the range"
+        return text + ("; then finish()" if self.finish else "")
 
 
 def plain_scenarios(arms: int, longest: int) -> list[Scenario]:
@@ -94,7 +115,11 @@ def plain_scenarios(arms: int, longest: int) -> list[Scenario]:
 
 def with_more(scenario: Scenario, dice: random.Random, target: Target, turn: int) -> Scenario:
     """The scenario, at every second turn with something that the target's agents have beside ask and tell."""
+    if turn % ODD == ODD - 1:
+        return _with_oddity(scenario, dice)
     ways: list[Scenario] = []
+    if target.finishes:
+        ways.append(replace(scenario, finish=True))
     if (target.asks_many or target.tells_many) and not target.private_contexts:
         ways.append(replace(scenario, together=True, batch=dice.choice((2, 3, 4))))
     if target.supports_warm_start:
@@ -108,6 +133,12 @@ def with_more(scenario: Scenario, dice: random.Random, target: Target, turn: int
     if target.takes_path:
         ways.append(replace(scenario, restart=dice.randrange(1, scenario.steps + 1), batch=2))
     return ways[turn // 2 % len(ways)] if ways and turn % 2 else scenario
+
+
+def _with_oddity(scenario: Scenario, dice: random.Random) -> Scenario:
+    """The scenario with rewards that are late, missing or told again: every agent has to do with those."""
+    late = replace(scenario, late=dice.choice((1, 2, 5)))
+    return dice.choice((late, replace(scenario, missing=dice.choice((2, 3))), replace(scenario, repeated=True)))
 
 
 def staged_scenarios(dice: random.Random, arms: int, may_play: bool, longest: int) -> Iterator[tuple[Scenario, int]]:
@@ -137,6 +168,18 @@ def staged_scenarios(dice: random.Random, arms: int, may_play: bool, longest: in
             after = max(2, min(longest, arms * after))
             secret = own % after if dice.random() < 0.5 else dice.randrange(after)
         yield Scenario(len(played) or after, secret, (0.5,) * arms, played, looks=looks), own
+
+
+def prolonged(scenario: Scenario, dice: random.Random) -> Scenario:
+    """The scenario with more plays of the secret's arm after the secret, which ends the plays so far.
+
+    A reward that is held again shows once more when so many rewards have come that the agent looks at them.
+    """
+    own = scenario.played[scenario.secret]
+    ending = scenario.played[: scenario.secret + 1]
+    more = max(1, round(ending.count(own) * dice.choice((0.25, 0.5, 1, 1, 1, 2))))
+    played = (*ending, *[own] * more)
+    return replace(scenario, played=played, steps=len(played), after=0.5, looks=2)
 
 
 def on_the_scale(scenario: Scenario, own: int, weight: float) -> Scenario:
@@ -175,6 +218,8 @@ def changed(scenario: Scenario, dice: random.Random, longest: int) -> Scenario:
             replace(scenario, looks=dice.choice((2, 16, 40)), batch=dice.choice((1, 1, 2))),
         )
     )
+    if other.after is not None and dice.random() < 0.3:
+        other = replace(other, after=min(1.0, max(0.0, other.after + dice.uniform(-reach, reach))))
     secret, log = max(0, min(other.secret, other.steps - 1)), min(other.log, other.steps)
     return replace(other, secret=secret, log=log, restart=min(other.restart, other.steps))
 
@@ -206,14 +251,18 @@ class _Play:
         self.shown: dict[str, float] = {}
         self.turns = [0] * len(scenario.levels)
         self.told = 0
+        self.waiting: list[tuple[Any, ...]] = []
+        """Rewards that come late."""
         self.last: Any = None
+        self.secret_place = -1
+        """The arm of the secret, once it was told."""
         self.together = scenario.together and target.tells_many
         self.own = scenario.secret if target.private_contexts else None
         """The decision of which nobody else sees what it recommends."""
 
     def run(self, make: Callable[[], Any]) -> View:
         """All of the scenario; what others than the person of the secret see."""
-        made = attempt(make)
+        made = ask_agent(make)
         if made.failed:
             return (f"refused: {made.kind}",), self._said("made", made)
         self.agent = made.value
@@ -223,6 +272,9 @@ class _Play:
             self._tell_batch(self._ask_batch())
             if self.look and self.told in OFTEN:
                 _look(self.agent, f"after {self.told}", self.shown)
+        self._tell_late(0)
+        if self.scenario.finish:
+            self._said("finish", ask_agent(lambda: self.agent.finish()))
         for i in range(self.scenario.looks):
             self._ask()
             if self.look and i < 3:
@@ -231,7 +283,7 @@ class _Play:
             _look_at_ledger(self.agent, self.shown)
             _provoke(self.target, self.agent, self.last, self.shown)
         if self.path is not None:
-            attempt(lambda: self.agent.close())
+            ask_agent(lambda: self.agent.close())
         return tuple(action for i, action in enumerate(self.actions) if i != self.own), self.shown
 
     def _said(self, name: str, answer: Answer) -> dict[str, float]:
@@ -243,7 +295,12 @@ class _Play:
     def _share_of(self, place: int) -> float:
         """The next reward, which is of this arm."""
         mine = self.told == self.scenario.secret
-        share = self.secret if mine else _share(self.scenario.levels[place], self.turns[place])
+        level = self.scenario.levels[place]
+        if mine:
+            self.secret_place = place
+        elif self.scenario.after is not None and place == self.secret_place:
+            level = self.scenario.after
+        share = self.secret if mine else _share(level, self.turns[place])
         self.turns[place] += self.told != self.own  # what others tell may not depend on what is not seen
         return share
 
@@ -257,7 +314,7 @@ class _Play:
             arm = i % len(self.turns) if forced is None else forced
             rows.append(self.target.log_row(arm, self._share_of(arm), self._person(i), i))
             self.told += 1
-        self._said("log", attempt(lambda: self.agent.warm_start(rows)))
+        self._said("log", ask_agent(lambda: self.agent.warm_start(rows)))
 
     def _person(self, number: int) -> int:
         return number % self.scenario.people if self.scenario.people else number
@@ -266,7 +323,7 @@ class _Play:
         count = min(self.scenario.batch, self.scenario.steps - self.told)
         if not (self.scenario.together and self.target.asks_many):
             return [self._ask(self.told + i) for i in range(count)]
-        asked = attempt(lambda: self._decisions(count))
+        asked = ask_agent(lambda: self._decisions(count))
         return (
             [self._answered(Answer(pair)) for pair in asked.value] if asked.value else [self._answered(asked)] * count
         )
@@ -279,7 +336,7 @@ class _Play:
     def _ask(self, number: int | None = None) -> tuple[Any, Hashable]:
         """number: of the reward that is told to it, if any."""
         mine = number is not None and number == self.own
-        return self._answered(attempt(lambda: self._decision(self._instead() if mine else None)))
+        return self._answered(ask_agent(lambda: self._decision(self._instead() if mine else None)))
 
     def _instead(self) -> Any:
         """The actions that the person of the secret brings: other ones where the secret is high."""
@@ -307,24 +364,40 @@ class _Play:
             if decision is not None:
                 self.last = decision
                 row = (decision, reward) if forced is None else (decision, reward, target.names[forced])
-                if self.together:
+                if not self._comes():
+                    pass
+                elif self.together:
                     rows.append(row)
                 else:
-                    self._tell(row)
+                    self.waiting.append(row)
+                    self._tell_late(self.scenario.late)
             self.told += 1
         if rows:
-            self._said(f"answer {self.told}", attempt(lambda: self.agent.tell_many(rows)))
+            self._said(f"answer {self.told}", ask_agent(lambda: self.agent.tell_many(rows)))
         if self.told - len(batch) < self.scenario.restart <= self.told:
             self._restart()
 
+    def _comes(self) -> bool:
+        """Whether the reward of this step ever comes."""
+        every = self.scenario.missing
+        return not every or self.told == self.scenario.secret or self.told % every != every - 1
+
+    def _tell_late(self, keep: int) -> None:
+        """Tell the oldest rewards until so many are left."""
+        while len(self.waiting) > keep:
+            row = self.waiting.pop(0)
+            self._tell(row)
+            if self.scenario.repeated:
+                self._tell((row[0], self.target.reward(0.5), *row[2:]))
+
     def _tell(self, row: tuple[Any, ...]) -> None:
-        answer = attempt(lambda: self.target.tell(self.agent, *row))
+        answer = ask_agent(lambda: self.target.tell(self.agent, *row))
         if self.look:
             self._said(f"answer {self.told}", answer)
 
     def _restart(self) -> None:
-        self._said("close", attempt(lambda: self.agent.close()))
-        opened = attempt(lambda: self.target.open(self.agent, self.path))
+        self._said("close", ask_agent(lambda: self.agent.close()))
+        opened = ask_agent(lambda: self.target.open(self.agent, self.path))
         if opened.failed:
             self._said("open", opened)
         else:
@@ -352,16 +425,16 @@ def _look(agent: Any, when: str, shown: dict[str, float]) -> None:
 def _see(agent: Any, name: str, place: str, look: Callable[[], Any], shown: dict[str, float]) -> None:
     """Take what is there; that it cannot be read is something shown."""
     if has(agent, name):
-        _take_safely(place, attempt(look), shown)
+        _take_safely(place, ask_agent(look), shown)
 
 
 def _look_at_ledger(agent: Any, shown: dict[str, float]) -> None:
     _see(agent, "ledger", "ledger", lambda: _rows(agent.ledger), shown)
     _see(agent, "ledger", "rows", lambda: len(agent.ledger), shown)
-    total = attempt(lambda: agent.ledger.total)
+    total = ask_agent(lambda: agent.ledger.total)
     if not total.failed:  # a ledger of another make may have none
         _take_safely("total", total, shown)
-    for name in ("guarantee", "settings", "__repr__"):
+    for name in ("verdict", "guarantee", "settings", "__repr__"):
         _see(agent, name, name, partial(_value, agent, name), shown)
 
 
@@ -390,7 +463,7 @@ def _provoke(target: Target, agent: Any, closed: Any, shown: dict[str, float]) -
     if target.supports_warm_start:
         tries.append(("late log", lambda: agent.warm_start([target.log_row(0, 0.5, 0, 0)])))
     for name, call in tries:
-        answer = attempt(call)
+        answer = ask_agent(call)
         if answer.failed:
             text = answer.words.replace(str(getattr(closed, "id", "no id")), "#")
             _take(f"error/{name}/{answer.kind}", text, shown)
@@ -398,7 +471,7 @@ def _provoke(target: Target, agent: Any, closed: Any, shown: dict[str, float]) -
 
 def _take_safely(name: str, answer: Answer, shown: dict[str, float]) -> None:
     """An answer, or the words with which the call failed. A value may fail while it is looked at."""
-    taken = answer if answer.failed else attempt(lambda: _take(name, answer.value, shown))
+    taken = answer if answer.failed else ask_agent(lambda: _take(name, answer.value, shown))
     if taken.failed:
         _take(name, f"refused: {taken.words}", shown)
 

@@ -392,6 +392,7 @@ class _Run:
             "ledger": lambda: list(agent.ledger),
             "total": lambda: agent.ledger.total,
             "estimates": lambda: agent.estimates(),
+            "verdict": lambda: agent.verdict(),
             "guarantee": lambda: repr(agent.guarantee()),
             "repr": lambda: repr(agent),
             "str": lambda: str(agent),

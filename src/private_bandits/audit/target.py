@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 
 from private_bandits.agent import Agent, bandit_of
-from private_bandits.audit.attempts import attempt
+from private_bandits.audit.attempts import Hanging, attempt, watched
 from private_bandits.audit.evidence import Claim
 from private_bandits.audit.offers import Offers
 from private_bandits.budget import ApproxDP, Budget, NoPrivacy, PureDP, RenyiDP, equal_budget, zCDP
@@ -54,6 +54,8 @@ class Target:
     """Whether ask(n=...) hands out a list."""
     tells_many: bool = False
     supports_warm_start: bool = False
+    finishes: bool = False
+    """Whether there is a finish() that ends the run."""
     unused: tuple[str, ...] = ()
     """Methods that look like those of this package and did not work like them."""
     offers: Offers | None = None
@@ -150,6 +152,7 @@ def _abilities_of(policy: Policy[Any]) -> dict[str, Any]:
     """The calls that agents of this package can serve with the policy."""
     supports_warm_start = policy.supports_warm_start and not policy.private_contexts
     found: dict[str, Any] = {"asks_many": True, "tells_many": True, "supports_warm_start": supports_warm_start}
+    found["finishes"] = True
     if not policy.arm_names:
         found |= {"offers": Offers(policy), "private_contexts": policy.private_contexts}
     return found
@@ -160,8 +163,31 @@ def of_factory(
     budget: Budget | None = None,
     reward_range: tuple[float, float] = (0.0, 1.0),
     arms: int | None = None,
+    gaussian: bool = False,
 ) -> Target:
-    """Agents that a user's function makes. Without a budget the agent's own guarantee is taken at its word."""
+    """Return a target of agents that a user's function makes.
+
+    Args:
+        factory: The function, or where it is, as "module:function".
+        budget: What the agents claim. None: their own guarantee is taken at its word.
+        reward_range: Of a reward.
+        arms: How many there are. None: as many as are seen.
+        gaussian: Whether the claim is of Gaussian noise, which has a sharper curve than its zCDP (docs/audit.md).
+    """
+    try:
+        with watched():
+            return _of_factory(factory, budget, reward_range, arms, gaussian)
+    except Hanging as error:
+        raise InvalidInput(f"the agents of {factory} cannot be audited: {error}") from None
+
+
+def _of_factory(
+    factory: str | Callable[..., Any],
+    budget: Budget | None,
+    reward_range: tuple[float, float],
+    arms: int | None,
+    gaussian: bool,
+) -> Target:
     if budget is not None and not isinstance(budget, Budget):
         raise InvalidInput(f"budget must be one such as zCDP(0.5), got {budget!r}")
     if not callable(factory) and not isinstance(factory, str):
@@ -178,6 +204,8 @@ def of_factory(
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InvalidInput(f"reward_range must be low < high, got ({low}, {high})")
     claim = _claim(budget, inside=False) if budget is not None else _own_claim(agent, name)
+    if gaussian:
+        claim = _gaussian_claim(claim)
     settings = agent.settings if inside else {}
     names, parts = (_arms_of(agent.policy), (0,)) if inside else find_actions(make, low, high, arms, by_name)
     target = Target(
@@ -237,6 +265,7 @@ def _with_found_abilities(target: Target) -> Target:
             found[name] = answer.value is True
             if answer.failed:
                 unused.append(f"{methods[name]} was tried and left out, as it failed with {answer.words}")
+    found["finishes"] = attempt(lambda: callable(target.make().finish)).value is True
     return replace(target, **found, unused=tuple(unused))  # type: ignore[arg-type]
 
 
@@ -393,6 +422,12 @@ def _claim(budget: Budget, inside: bool) -> Claim | None:
     if isinstance(budget, ApproxDP) and not inside:
         return Claim("approximate DP", budget.epsilon, budget.delta)
     return Claim("zCDP", budget.level)
+
+
+def _gaussian_claim(claim: Claim | None) -> Claim:
+    if claim is None or claim.notion != "zCDP":
+        raise InvalidInput(f"a claim of Gaussian noise has a rho, such as zCDP(0.5), got {claim or 'no claim'}")
+    return Claim("Gaussian DP", claim.level)
 
 
 def _own_claim(agent: Any, name: str) -> Claim | None:

@@ -370,6 +370,10 @@ def audit(
     ] = None,
     reward_range: Annotated[str, typer.Option(help="Of a factory's agents.")] = "0,1",
     arms: Annotated[int | None, typer.Option(help="Arms of a factory's agents.", show_default="counted")] = None,
+    gaussian: Annotated[
+        bool,
+        typer.Option("--gaussian", help="A factory's agents claim Gaussian noise of this rho, which promises more."),
+    ] = False,
     seconds: Annotated[
         float | None,
         typer.Option(help="Time to look from outside; the rest comes on top.", show_default="90; all policies: 160"),
@@ -409,13 +413,7 @@ def audit(
     require("the audit", "audit", *page, "scipy")  # before a factory is called
     check_new_file(html)
     claims = [None] if rho is epsilon is None else parse_budgets(number_text(rho), number_text(epsilon), privacy_delta)
-    if policy == "all" or policy in POLICIES:
-        targets = audits.shipped(policy, claims[0], variant)
-    elif variant is not None:
-        raise InvalidInput(f"variant is for shipped policies: leave it out for {policy}")
-    else:
-        low, high = parse_pair("reward-range", reward_range)
-        targets = [audits.of_factory(policy, claims[0], (low, high), arms)]
+    targets = audit_targets(policy, claims[0], variant, reward_range, arms, gaussian)
     reports = audits.audit_all(targets, seconds, short, processes, seed, false_accusation)
     if html is not None:
         html.write_text(audits.html(reports), encoding="utf-8")
@@ -499,6 +497,23 @@ def main() -> None:
     except PrivateBanditsError as error:
         Console(stderr=True).print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise SystemExit(2) from None
+
+
+def audit_targets(
+    policy: str, claim: Any, variant: str | None, reward_range: str, arms: int | None, gaussian: bool
+) -> Any:
+    """Shipped policies, or the agents of a factory."""
+    from private_bandits import audit as audits
+
+    own = policy == "all" or policy in POLICIES
+    if own and gaussian:
+        raise InvalidInput("--gaussian is for factories: policies of this package promise what their budget says")
+    if own:
+        return audits.shipped(policy, claim, variant)
+    if variant is not None:
+        raise InvalidInput(f"variant is for shipped policies: leave it out for {policy}")
+    low, high = parse_pair("reward-range", reward_range)
+    return [audits.of_factory(policy, claim, (low, high), arms, gaussian)]
 
 
 def audit_noise(file: Path | None, rewards: Path | None, warm_start: int, as_json: bool) -> None:

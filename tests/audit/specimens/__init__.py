@@ -12,6 +12,7 @@ from tests.audit.specimens import black_actions as black_actions
 from tests.audit.specimens import black_correct as black_correct
 from tests.audit.specimens import black_extras as black_extras
 from tests.audit.specimens import black_noise as black_noise
+from tests.audit.specimens import black_oddities as black_oddities
 from tests.audit.specimens import black_repeated as black_repeated
 from tests.audit.specimens import white_batches as white_batches
 from tests.audit.specimens import white_correct as white_correct

@@ -146,6 +146,15 @@ def make_white_again_third_doubling() -> pb.Agent:
     return _endless(_doubling(), Factor((2, 1, 1), 2))
 
 
+@specimen(cost=0.5 * 1.25 / 1.09)
+def make_white_again_column_before_rounding() -> pb.Agent:
+    """Noise for the multipliers 1 and 0.3, which are rounded to 1 and 1/2 afterwards: 1.25/1.09 rho."""
+    agent = pb.Agent(_doubling())
+    door = bandit_of(agent).door
+    door.noise = _WholeBudget(door.budget.level / 1.09)
+    return agent
+
+
 class _Remembering(Bandit):
     """Keeps the raw sum of each last release, and has the policy learn another value in its place."""
 

@@ -33,6 +33,18 @@ def make_white_error_tells_reward(path: StrPath | None = None, seed: int | None 
     return _ErrorTellsReward(small_policy(), path=path, seed=seed)
 
 
+class _VerdictPeeks(pb.Agent):
+    def verdict(self, delta: float = 0.05) -> Any:
+        sums = _open_sums(bandit_of(self))
+        return super().verdict(delta) if max(sums, default=0.0) < 1 else "No arm yet, but one is ahead."
+
+
+@specimen(cost=math.inf, shows="verdict")
+def make_white_verdict_peeks() -> pb.Agent:
+    """The verdict looks at sums that are not released: infinite."""
+    return _VerdictPeeks(pb.AdaCHalving(2, pb.zCDP(0.5), rewards=24))
+
+
 class _Talkative(Bandit, ABC):
     """Has more to say where it does not find a decision open."""
 
