@@ -22,14 +22,14 @@ from private_bandits.errors import ClosedDecision, UnknownDecision
 
 
 class Recommendation(BaseModel):
-    """What a visitor is shown, and the id to come back with."""
+    """The arm that a visitor is shown, and the id to come back with."""
 
     decision: str
     medicine: str
 
 
 class Feedback(BaseModel):
-    """What a visitor says later."""
+    """The feedback that a visitor gives later."""
 
     decision: str
     helped: bool

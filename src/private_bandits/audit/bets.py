@@ -32,12 +32,12 @@ STRETCHES = (0.5, 0.75, 1.0)
 """A smaller multiple of the log ratio of the worlds has less variance, and gains more often."""
 CAPS = (1.0, 2.0, 4.0)
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Of the claimed epsilon, where the curve is bet on."""
+"""The shares of the claimed epsilon at which the curve is bet on."""
 SHIFTS = (0.0, 0.5, 1.0, 2.0)
 """The same for Gaussian noise, as multiples of its shift."""
 STEPS = 50
 CASH = 0.7
-"""What the search for the best mixture leaves aside at its start."""
+"""The part of the wealth that the search for the best mixture leaves aside at its start."""
 
 
 class Bet(NamedTuple):
@@ -48,7 +48,7 @@ class Bet(NamedTuple):
     toll: float
 
     def payoff(self) -> Floats:
-        """What one unit becomes: row X, column Y."""
+        """Return what one unit of wealth becomes: row X, column Y."""
         most = self.loss.max() - self.gain.min() + self.toll
         if not most > 0:  # it can lose nothing, and so gains nothing
             return np.ones((len(self.gain), len(self.loss)))

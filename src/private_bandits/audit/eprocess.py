@@ -17,7 +17,7 @@ from private_bandits.audit.evidence import Claim
 from private_bandits.loading import require
 
 QUANTILES = (0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995)
-"""Of earlier scores: the edges of the cells."""
+"""The quantiles of earlier scores that are the edges of the cells."""
 GUESSES = (1.4, 2.0, 4.0, 16.0)
 """Times the claimed rho that the agent may have, under Gaussian noise."""
 FIRST = 16

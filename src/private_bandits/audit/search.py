@@ -62,7 +62,7 @@ class Observer:
     look: bool
 
     def run(self, scenario: Scenario, runs: int) -> tuple[list[View], list[View]]:
-        """What is seen in so many runs of each world."""
+        """Return the views of so many runs of each world."""
         return self.worlds.run(scenario, runs, self.look)
 
 

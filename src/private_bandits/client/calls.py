@@ -58,7 +58,7 @@ class Call:
 
     @property
     def about(self) -> str:
-        """What it is about, for errors: public names."""
+        """Return the public names that the call is about, for errors."""
         found = "" if self.bandit is None else f"the bandit {self.bandit}"
         return f"decision {self.decision} of {found}" if self.decision is not None else found or "the service"
 

@@ -20,7 +20,7 @@ ROLES = {
     "audit": "reads the ledger and what was done",
     "admin": "makes, lists and revokes keys",
 }
-"""What keys may do."""
+"""The roles that a key may have, and what each of them may do."""
 
 PREFIX = "pb_"
 """Keys begin with it, so that scanners of code find those that were left there."""
